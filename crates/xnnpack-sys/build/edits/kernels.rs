@@ -352,25 +352,28 @@ const POOLING: Edit = Edit {
 
 const RESIZING: Edit = Edit {
     name: "microkernels of bilinear interpolation",
-    why: "csrc/config has a faster one",
+    why: "csrc/config has faster ones",
     files: Files::These(&["src/operators/resize-bilinear-nhwc.c"]),
     changes: &[
         include_header!("config/operators.h"),
         ("xnn_init_f32_ibilinear_config()", "xnnpack_sys_f32_ibilinear_config()", 1),
+        ("xnn_init_s8_ibilinear_config()", "xnnpack_sys_s8_ibilinear_config()", 1),
+        ("xnn_init_u8_ibilinear_config()", "xnnpack_sys_u8_ibilinear_config()", 1),
     ],
 };
 
 const BINARY: Edit = Edit {
     name: "microkernels of two operands",
     why: "XNNPACK exchanges the operands of maxima and minima, which matters for NaN, does not round sums of uint8 as \
-          TFLite's reference kernels do, nor products of 8-bit integers alike on all processors, and has no maxima and \
-          minima of 8-bit integers",
+          TFLite's reference kernels do, nor products of 8-bit integers alike on all processors, has no maxima and \
+          minima of 8-bit integers, and csrc/config has faster sums of int8",
     files: Files::These(&["src/operators/binary-elementwise-nd.c"]),
     changes: &[
         include_header!("config/operators.h"),
         ("xnn_init_f32_vmax_config()", "xnnpack_sys_f32_vmax_config()", 1),
         ("xnn_init_f32_vmin_config()", "xnnpack_sys_f32_vmin_config()", 1),
         ("xnn_init_qu8_vadd_config()", "xnnpack_sys_qu8_add_config()", 2),
+        ("xnn_init_qs8_vadd_config()", "xnnpack_sys_qs8_add_config()", 2),
         ("xnn_init_qs8_vmul_config()", "xnnpack_sys_qs8_multiply_config()", 1),
         ("xnn_init_qu8_vmul_config()", "xnnpack_sys_qu8_multiply_config()", 1),
         (
@@ -427,20 +430,12 @@ const EXPONENTIAL_FUNCTIONS: Edit = Edit {
 };
 
 const TRANSPOSITIONS: Edit = Edit {
-    name: "microkernel of transpositions of bytes",
-    why: "XNNPACK's for AVX2 takes 1.4 to 2.5 times as long as its own for SSE2, and calls for tiles of 32 x 32 a tenth longer",
-    files: Files::These(&["src/configs/transpose-config.c"]),
+    name: "microkernels of transpositions",
+    why: "csrc/config has faster ones",
+    files: Files::These(&["src/operators/transpose-nd.c"]),
     changes: &[
-        (
-            "xnn_x8_transposec_ukernel__16x16_reuse_mov_sse2,\n      .tile_size = 32,",
-            "xnn_x8_transposec_ukernel__16x16_reuse_mov_sse2,\n      .tile_size = 64,",
-            1,
-        ),
-        (
-            "xnn_x8_transposec_ukernel__32x32_reuse_switch_avx2,\n        .tile_size = 32,",
-            "xnn_x8_transposec_ukernel__16x16_reuse_mov_sse2,\n        .tile_size = 64,",
-            1,
-        ),
+        include_header!("config/operators.h"),
+        ("xnn_init_transpose_config()", "xnnpack_sys_transpose_config()", 5),
     ],
 };
 

@@ -205,7 +205,20 @@ static XNN_INLINE bool has_avx512skx(void) {
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
   return hardware != NULL && hardware->use_x86_avx512skx;
 }
+#else
+static XNN_INLINE bool has_avx512skx(void) { return false; }
 #endif
+
+#if AVX512SKX
+#define WITH_AVX512SKX(microkernel, otherwise) (has_avx512skx() ? microkernel : otherwise)
+#else
+#define WITH_AVX512SKX(microkernel, otherwise) otherwise
+#endif
+
+// Microkernels that SSE4.1 and AVX2 have, these and AVX512, and the last two.
+#define BASE_UKERNEL(name) (has_avx2() ? name##__avx2 : name##__sse41)
+#define X86_UKERNEL(name) WITH_AVX512SKX(name##__avx512skx, BASE_UKERNEL(name))
+#define WIDE_UKERNEL(name) WITH_AVX512SKX(name##__avx512skx, name##__avx2)
 
 #if XNN_ARCH_X86_64 && XNN_ENABLE_AVXVNNI
 static XNN_INLINE bool has_avxvnni(void) {

@@ -115,11 +115,16 @@ const struct xnn_gemm_config* xnnpack_sys_qdu8_qc8w_igemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qd8_amx_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qd8_qc4w_amx_config(void);
 
+// Transpositions.
+const struct xnn_transpose_config* xnnpack_sys_transpose_config(void);
+
 // Pooling, interpolation and means.
 const struct xnn_argmaxpool_config* xnnpack_sys_f32_argmaxpool_config(void);
 const struct xnn_avgpool_config* xnnpack_sys_f32_avgpool_config(void);
 const struct xnn_pavgpool_config* xnnpack_sys_f32_pavgpool_config(void);
 const struct xnn_ibilinear_config* xnnpack_sys_f32_ibilinear_config(void);
+const struct xnn_ibilinear_config* xnnpack_sys_s8_ibilinear_config(void);
+const struct xnn_ibilinear_config* xnnpack_sys_u8_ibilinear_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_f32_maxpool_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_s8_maxpool_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_u8_maxpool_config(void);
@@ -133,6 +138,7 @@ const struct xnn_reduce_config* xnnpack_sys_f32_range_config(void);
 const struct xnn_binary_elementwise_config* xnnpack_sys_f32_vmax_config(void);
 const struct xnn_binary_elementwise_config* xnnpack_sys_f32_vmin_config(void);
 const struct xnn_binary_elementwise_config* xnnpack_sys_qu8_add_config(void);
+const struct xnn_binary_elementwise_config* xnnpack_sys_qs8_add_config(void);
 const struct xnn_binary_elementwise_config* xnnpack_sys_qs8_multiply_config(void);
 const struct xnn_binary_elementwise_config* xnnpack_sys_qu8_multiply_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_f32_exp_config(void);

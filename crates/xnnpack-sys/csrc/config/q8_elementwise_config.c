@@ -3,6 +3,7 @@
 #include "config/config.h"
 
 #include "config/operators.h"
+#include "ukernels/arithmetic_q8.h"
 #include "ukernels/elementwise_qu8.h"
 #include "ukernels/q8_neon.h"
 #include "ukernels/qu8_wasmsimd.h"
@@ -15,17 +16,7 @@
 #if FIXED_POINT_QU8
 
 #if XNN_ARCH_X86_64
-
-#define BASE_QU8_ELEMENTWISE(name) \
-  (has_avx2() ? xnnpack_sys_qu8_##name##_ukernel__avx2 : xnnpack_sys_qu8_##name##_ukernel__sse41)
-
-#if AVX512SKX
-#define QU8_ELEMENTWISE_OF(name) \
-  (has_avx512skx() ? xnnpack_sys_qu8_##name##_ukernel__avx512skx : BASE_QU8_ELEMENTWISE(name))
-#else
-#define QU8_ELEMENTWISE_OF(name) BASE_QU8_ELEMENTWISE(name)
-#endif
-
+#define QU8_ELEMENTWISE_OF(name) X86_UKERNEL(xnnpack_sys_qu8_##name##_ukernel)
 #elif XNN_ARCH_ARM64
 #define QU8_ELEMENTWISE_OF(name) xnnpack_sys_qu8_##name##_ukernel__neon
 #else
@@ -108,8 +99,28 @@ const struct xnn_x8_lut_config* xnnpack_sys_table_config(uint8_t* table) { retur
 CHOICE(qs8_multiply, xnn_binary_elementwise_config, 1, xnn_init_qs8_vmul_config, HAS_NEON, CHOOSE_MULTIPLY(qs8))
 CHOICE(qu8_multiply, xnn_binary_elementwise_config, 1, xnn_init_qu8_vmul_config, HAS_NEON, CHOOSE_MULTIPLY(qu8))
 
+NO_CHOICE(qs8_add, xnn_binary_elementwise_config, xnn_init_qs8_vadd_config)
+
+#elif XNN_ARCH_X86_64
+
+#define CHOOSE_BINARY(config, choice, type, name) \
+  (config)->op_ukernel = choice(xnnpack_sys_##type##_##name##_ukernel); \
+  (config)->opc_ukernel = choice(xnnpack_sys_##type##_##name##c_ukernel); \
+  (config)->ropc_ukernel = (config)->opc_ukernel
+
+CHOICE(
+    qs8_add, xnn_binary_elementwise_config, 1, xnn_init_qs8_vadd_config, has_sse41(),
+    CHOOSE_BINARY(qs8_add_configs, X86_UKERNEL, qs8, vadd))
+CHOICE(
+    qs8_multiply, xnn_binary_elementwise_config, 1, xnn_init_qs8_vmul_config, has_avx2(),
+    CHOOSE_BINARY(qs8_multiply_configs, WIDE_UKERNEL, qs8, vmul))
+CHOICE(
+    qu8_multiply, xnn_binary_elementwise_config, 1, xnn_init_qu8_vmul_config, has_avx2(),
+    CHOOSE_BINARY(qu8_multiply_configs, WIDE_UKERNEL, qu8, vmul))
+
 #else
 
+NO_CHOICE(qs8_add, xnn_binary_elementwise_config, xnn_init_qs8_vadd_config)
 NO_CHOICE(qs8_multiply, xnn_binary_elementwise_config, xnn_init_qs8_vmul_config)
 NO_CHOICE(qu8_multiply, xnn_binary_elementwise_config, xnn_init_qu8_vmul_config)
 
@@ -117,8 +128,8 @@ NO_CHOICE(qu8_multiply, xnn_binary_elementwise_config, xnn_init_qu8_vmul_config)
 
 #if XNN_ARCH_X86_64
 CHOICE(
-    qs8_sum, xnn_reduce_config, 1, xnn_init_qs8_rsum_config, !has_avx512skx(),
-    qs8_sum_configs[0].ukernel = xnnpack_sys_qs8_rsum_ukernel__scalar)
+    qs8_sum, xnn_reduce_config, 1, xnn_init_qs8_rsum_config, has_sse41() && !has_avx512skx(),
+    qs8_sum_configs[0].ukernel = BASE_UKERNEL(xnnpack_sys_qs8_rsum_ukernel))
 #else
 NO_CHOICE(qs8_sum, xnn_reduce_config, xnn_init_qs8_rsum_config)
 #endif

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "ukernels/copy.h"
+#include "ukernels/blocks_x86.h"
 #include "ukernels/elementwise_qu8.h"
 #include "ukernels/few_bytes.h"
 #include "ukernels/fixed_point.h"
@@ -74,34 +74,6 @@ static XNN_INLINE void store(const struct operand* output, vint sums, uint8_t* t
 // Vectors of 32 bits that the bytes of one vector become.
 enum { QUARTERS = 4 };
 
-// Loads a vector of bytes, of which the first `count` exist.
-static XNN_INLINE vint load_block(const uint8_t* from, size_t count) {
-  if XNN_LIKELY(count >= sizeof(vint)) {
-    return vint_load(from);
-  }
-#ifdef __AVX512BW__
-  return _mm512_maskz_loadu_epi8(((__mmask64) 1 << count) - 1, from);
-#else
-  uint8_t some[sizeof(vint)] = {0};
-  xnnpack_sys_copy(some, from, count);
-  return vint_load(some);
-#endif
-}
-
-static XNN_INLINE void store_block(uint8_t* to, vint bytes, size_t count) {
-  if XNN_LIKELY(count >= sizeof(vint)) {
-    vint_store(to, bytes);
-    return;
-  }
-#ifdef __AVX512BW__
-  _mm512_mask_storeu_epi8(to, ((__mmask64) 1 << count) - 1, bytes);
-#else
-  uint8_t some[sizeof(vint)];
-  vint_store(some, bytes);
-  xnnpack_sys_copy(to, some, count);
-#endif
-}
-
 static XNN_INLINE void add(
     size_t batch, const uint8_t* a, const uint8_t* b, bool b_is_one, uint8_t* output, const void* params)
 {
@@ -139,7 +111,7 @@ static XNN_INLINE void add(
         VINT(unpackhi_epi8, back, vint_zero()),
     };
     vint least = fraction;
-    for (size_t q = 0; q < QUARTERS; q++) {
+    _Pragma("GCC unroll 4") for (size_t q = 0; q < QUARTERS; q++) {
       const vint high = VINT(slli_epi32, VINT(madd_epi16, sums[q], upper), QU8_LINEAR_LOWER_BITS);
       const vint low = VINT(add_epi32, VINT(madd_epi16, sums[q], lower), start);
       const vint sum = VINT(add_epi32, high, low);

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use xnnpack::{isa_levels, isa_limit, processor};
 
-/// Tests that run at each level: products, convolutions and depthwise convolutions of each type, and
+/// Tests that run at each level: products, convolutions and depthwise convolutions of each type, other 8-bit operators, and
 /// special values.
-const TESTS: [&str; 15] = [
+const TESTS: [&str; 17] = [
     "microkernels::products_of_",
     "microkernels::depthwise_of_",
     "microkernels::single_rows",
@@ -16,11 +16,13 @@ const TESTS: [&str; 15] = [
     "microkernels::dynamic::",
     "microkernels::images::",
     "microkernels::floats::",
-    "microkernels::elementwise::all_products",
+    "microkernels::elementwise::all_",
     "microkernels::elementwise::conversions",
     "microkernels::long::",
     "microkernels::matrices::",
+    "microkernels::moves::transpositions",
     "microkernels::rescaling::",
+    "microkernels::resize::images_of_8_bits",
     "microkernels::transposed::",
     "microkernels::special::",
     "microkernels::tall_images",

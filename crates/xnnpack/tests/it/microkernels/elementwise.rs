@@ -128,6 +128,12 @@ fn check_products<T: Element + Copy + Into<i32>>(
     }
 }
 
+/// Lengths of two operands: all pairs of bytes, one byte and others, and a few less than vectors.
+fn lengths() -> impl Iterator<Item = [usize; 2]> {
+    let few = (1..=66).flat_map(|count| [[count; 2], [count, 1]]);
+    [[1 << 16; 2], [1 << 16, 1], [1, 1001]].into_iter().chain(few)
+}
+
 #[test]
 fn all_products_of_two_bytes() {
     let random = &mut Random::new(15);
@@ -137,11 +143,62 @@ fn all_products_of_two_bytes() {
         pairs.each_ref().map(|bytes| -> Vec<i8> { bytes.iter().map(|&byte| byte as i8).collect() });
     // XNNPACK supports ratios from 2^-16 to 2^8.
     for exponent in -13..=5 {
-        for [a, b] in [[1 << 16; 2], [1 << 16, 1], [1, 1001]] {
+        for [a, b] in lengths() {
             let of_uint8 = quantizations([exponent as f32, 0.0, 0.0], random);
             let of_int8 = of_uint8.map(|(zero, scale)| (zero - 128, scale));
             check_products(quint8, (0, 255), [&pairs[0][..a], &pairs[1][..b]], of_uint8);
             check_products(qint8, (-128, 127), [&signed[0][..a], &signed[1][..b]], of_int8);
+        }
+    }
+}
+
+/// A sum or difference of two int8 as XNNPACK's microkernels round it: scaled by integers of 21 bits, with ties away from negative
+/// infinity.
+fn int8_sum(op: BinaryOp, operands: [(i8, i32, f32); 2], (zero, scale): (i32, f32)) -> i32 {
+    let [a, b] = operands.map(|(_, _, of_operand)| of_operand / scale);
+    let shift = 20 - (a.max(b).to_bits() >> 23) as i32 + 127;
+    let [a, b] = [a, b].map(|ratio| (ratio * (shift as f32).exp2()).round_ties_even() as i32);
+    let factors = [a, if op == BinaryOp::Subtract { -b } else { b }];
+    let terms = operands.iter().zip(factors);
+    let terms = terms.map(|(&(byte, zero, _), factor)| (i32::from(byte) - zero) * factor);
+    let sum = (1 << (shift - 1)) + terms.sum::<i32>();
+    ((sum >> shift) + zero).clamp(-128, 127)
+}
+
+#[test]
+fn all_sums_of_two_int8() {
+    let random = &mut Random::new(17);
+    let pairs = [8, 0]
+        .map(|shift| -> Vec<i8> { (0..=u16::MAX).map(|pair| (pair >> shift) as i8).collect() });
+    for op in [BinaryOp::Add, BinaryOp::Subtract] {
+        // XNNPACK supports ratios to the output's scale from 2^-10 to 2^8.
+        for exponents in
+            [[0.0; 3], [0.0, 1.0, 0.0], [-7.0, 0.0, 1.0], [-7.0, -8.0, 0.0], [6.0, 4.0, 0.0]]
+        {
+            for counts in lengths() {
+                let of_int8 =
+                    quantizations(exponents, random).map(|(zero, scale)| (zero - 128, scale));
+                let mut fixture = Fixture::new();
+                let [a, b] = [0, 1].map(|i| {
+                    let (zero, scale) = of_int8[i];
+                    fixture.input(qint8(&[counts[i]], zero, scale), &pairs[i][..counts[i]])
+                });
+                let (zero, scale) = of_int8[2];
+                let output = fixture.output(qint8(&[counts[0].max(counts[1])], zero, scale));
+                let node = Binary { op, output_range: OutputRange::default(), a, b, output };
+                for (index, actual) in fixture.node(node).run::<i8>().into_iter().enumerate() {
+                    let operands = [0, 1].map(|i| {
+                        let (zero, scale) = of_int8[i];
+                        (pairs[i][index % counts[i]], zero, scale)
+                    });
+                    let expected = int8_sum(op, operands, of_int8[2]);
+                    assert_eq!(
+                        i32::from(actual),
+                        expected,
+                        "{op:?} of {operands:?} in {of_int8:?}"
+                    );
+                }
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Slices, splits, concatenations and pads of tensors of random shapes, compared with naive loops: rows of few bytes and of many.
+//! Slices, splits, concatenations, pads and transpositions of tensors of random shapes, compared with naive loops: rows of few bytes and of many.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use crate::fixture::{Fixture, f32, qint8};
 use xnn_testing::Random;
 use xnnpack::{
     Concatenate, ConstantPad, Element, EvenSplit, RuntimeOptions, Slice, TensorSpec, ThreadPool,
+    Transpose,
 };
 
 use super::{one_in, one_to};
@@ -153,6 +154,48 @@ fn check<T: Element + PartialEq + Debug>(
         check_pad(spec, &data, &whole, padding, random);
         check_parts(spec, &data, &whole, random);
     }
+}
+
+/// Two dimensions that may be longer than tiles and vectors, and others, which make several matrices or larger elements.
+fn check_transpose<T: Element + PartialEq + Debug>(
+    spec: Spec,
+    draw: impl Fn(usize, &mut Random) -> Vec<T>,
+    seed: u64,
+) {
+    let random = &mut Random::new(seed);
+    for _ in 0..ROUNDS {
+        let mut dims: Vec<usize> = (0..1 + one_to(3, random)).map(|_| one_to(4, random)).collect();
+        for _ in 0..2 {
+            let at = random.below(dims.len());
+            dims[at] = one_to([20, 70, 200][random.below(3)], random);
+        }
+        let mut perm: Vec<usize> = (0..dims.len()).collect();
+        for at in 0..perm.len() {
+            let other = random.below(perm.len());
+            perm.swap(at, other);
+        }
+        let data = draw(dims.iter().product(), random);
+        let stride = |dim: &usize| dims[dim + 1..].iter().product::<usize>();
+        let mut expected = vec![0];
+        for dim in &perm {
+            let along = |&at: &usize| (0..dims[*dim]).map(move |i| at + i * stride(dim));
+            expected = expected.iter().flat_map(along).collect();
+        }
+        let expected: Vec<T> = expected.into_iter().map(|at| data[at]).collect();
+        let permuted: Vec<usize> = perm.iter().map(|&dim| dims[dim]).collect();
+        let mut fixture = Fixture::new();
+        let input = fixture.input(spec(&dims), &data);
+        let output = fixture.output(spec(&permuted));
+        let node = Transpose { perm: perm.clone(), input, output };
+        let result = fixture.node(node).run_with::<T>(&options(random)).unwrap().swap_remove(0);
+        assert_eq!(result, expected, "{perm:?} of {dims:?}");
+    }
+}
+
+#[test]
+fn transpositions() {
+    check_transpose(spec_of_floats, |count, random| random.f32s(count, -9.0, 9.0), 53);
+    check_transpose(spec_of_bytes, |count, random| random.i8s(count), 54);
 }
 
 #[test]
