@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 135] = [
+pub const SOURCES: [Source; 139] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -62,12 +62,16 @@ pub const SOURCES: [Source; 135] = [
     Source { file: "csrc/ukernels/choice_q8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/elementwise_qu8.c", isas: &[] },
     Source { file: "csrc/ukernels/arithmetic_q8_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/arithmetic_q8_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/elementwise_qu8_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/elementwise_qu8_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/linear_x8.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/linear_x8_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/linear_x8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/depthwise_q8_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/depthwise_q8_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/gemm_q8_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/gemm_q8_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/gemm_q4_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/arithmetic_q8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/elementwise_qu8_avx2.c", isas: &["avx2"] },

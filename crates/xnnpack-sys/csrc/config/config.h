@@ -21,11 +21,11 @@
 // | the same                     | qd8 qc4w, qb4w| AVX512BW, VNNI    | 8x32c4       | XNNPACK          | q4_config.c                 |
 // | convolutions                 | qd8, qdu8     | VNNI, GFNI        | 6x32c8       | pack_qd8.c       | qd8_config.c                |
 // | the same                     | qd8 qc8w      | and AMX           | 32x32c4      | pack_q8.c        | qd8_config.c                |
-// | products, convolutions       | qs8, qu8      | SSE4.1            | 4x8c4        | XNNPACK, sorted  | q8_bytes_config.c           |
+// | products, convolutions       | qs8, qu8      | SSE4.1, AVX       | 4x8c4        | XNNPACK, sorted  | q8_bytes_config.c           |
 // | the same                     | qs8, qu8      | AVX2, AVX-VNNI    | 4x16c4       | XNNPACK, sorted  | q8_bytes_config.c           |
 // | the same                     | qs8, qu8      | AVX512BW          | 8x32c4       | XNNPACK, sorted  | q8_bytes_config.c           |
 // | convolutions, full connection| qd8           | as these          | as these     | XNNPACK, sorted  | q8_bytes_config.c           |
-// | depthwise convolutions       | qs8, qu8, qd8 | SSE4.1, AVX2, skx | 9p16c, 25p16c| XNNPACK          | q8_depthwise_, qd8_config.c |
+// | depthwise convolutions       | qs8, qu8, qd8 | SSE4.1 to AVX512  | 9p16c, 25p16c| XNNPACK          | q8_depthwise_, qd8_config.c |
 // | depthwise convolutions       | f32           | SSE4.1 to AVX512F | 9 to 225p16c | XNNPACK          | f32_config.c                |
 // | the same, large kernels      | f32           | NEON              | 49 to 225p16c| XNNPACK          | f32_config.c                |
 // | depthwise convolutions       | qs8, qu8, qd8 | VNNI, VBMI        | 9p16c, 25p16c| XNNPACK          | q8_depthwise_, qd8_config.c |
@@ -215,9 +215,10 @@ static XNN_INLINE bool has_avx512skx(void) { return false; }
 #define WITH_AVX512SKX(microkernel, otherwise) otherwise
 #endif
 
-// Microkernels that SSE4.1 and AVX2 have, these and AVX512, and the last two.
+// Microkernels that SSE4.1 and AVX2 have, these and AVX and AVX512, and AVX2 and AVX512.
 #define BASE_UKERNEL(name) (has_avx2() ? name##__avx2 : name##__sse41)
-#define X86_UKERNEL(name) WITH_AVX512SKX(name##__avx512skx, BASE_UKERNEL(name))
+#define X86_UKERNEL(name) \
+  WITH_AVX512SKX(name##__avx512skx, (has_avx2() ? name##__avx2 : has_avx() ? name##__avx : name##__sse41))
 #define WIDE_UKERNEL(name) WITH_AVX512SKX(name##__avx512skx, name##__avx2)
 
 #if XNN_ARCH_X86_64 && XNN_ENABLE_AVXVNNI

@@ -1,5 +1,5 @@
-// Microkernels for 8-bit integers without AVX512-VNNI and VBMI: SSE4.1, AVX2, AVX-VNNI and AVX512, see `ukernels/gemm_q8_bytes.h`. Those
-// for WebAssembly are in `ukernels/qu8_wasmsimd.c`; `q8_neon_config.c` is for ARM.
+// Microkernels for 8-bit integers without AVX512-VNNI and VBMI: SSE4.1, AVX, AVX2, AVX-VNNI and AVX512, see `ukernels/gemm_q8_bytes.h`.
+// Those for WebAssembly are in `ukernels/qu8_wasmsimd.c`; `q8_neon_config.c` is for ARM.
 
 #include "config/config.h"
 
@@ -49,7 +49,8 @@ static void sort(
   }
 #endif
   if (nr == Q8_SSE41_CHANNELS) {
-    xnnpack_sys_sort_q8_sse41(is_unsigned, g, nc, depth, packed, extra_bytes);
+    (has_avx() ? xnnpack_sys_sort_q8_avx : xnnpack_sys_sort_q8_sse41)(
+        is_unsigned, g, nc, depth, packed, extra_bytes);
     return;
   }
 #if XNN_ENABLE_AVXVNNI
@@ -155,6 +156,8 @@ void xnnpack_sys_pack_qu8_conv_kgo_w(
     CHOOSE_16(type) \
     if (has_avx2()) { \
       TILE_OF_16(type, avx2); \
+    } else if (has_avx()) { \
+      TILE_OF_8(type, avx); \
     } else { \
       TILE_OF_8(type, sse41); \
     } \
@@ -194,8 +197,13 @@ static void choose_qd8(struct xnn_gemm_config* config) {
 #endif
   if (!has_avx2()) {
     choose_tile(config, Q8_SSE41_ROWS, Q8_SSE41_CHANNELS, Q8_BYTES_LOG2_DEPTH);
-    DYNAMIC_TILE(1x8, 0, sse41);
-    DYNAMIC_TILE(4x8, Q8_SSE41_ROWS - 1, sse41);
+    if (has_avx()) {
+      DYNAMIC_TILE(1x8, 0, avx);
+      DYNAMIC_TILE(4x8, Q8_SSE41_ROWS - 1, avx);
+    } else {
+      DYNAMIC_TILE(1x8, 0, sse41);
+      DYNAMIC_TILE(4x8, Q8_SSE41_ROWS - 1, sse41);
+    }
     return;
   }
   choose_tile(config, Q8_AVX2_ROWS, Q8_AVX2_CHANNELS, Q8_BYTES_LOG2_DEPTH);
@@ -214,6 +222,8 @@ static void choose_qd8(struct xnn_gemm_config* config) {
 static void choose_plain_qu8(struct xnn_gemm_config* config) {
   if (has_avx2()) {
     TILE_OF_16(plain_qu8, avx2);
+  } else if (has_avx()) {
+    TILE_OF_8(plain_qu8, avx);
   } else {
     TILE_OF_8(plain_qu8, sse41);
   }

@@ -37,7 +37,11 @@ static void replace_three(struct xnn_dwconv_config* configs, size_t count) {
   if (has_avx2()) { \
     DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, avx2, count); \
   } else { \
-    DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, sse41, count); \
+    if (has_avx()) { \
+      DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, avx, count); \
+    } else { \
+      DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, sse41, count); \
+    } \
     replace_three(type##_base_depthwise_configs, count); \
   }
 

@@ -155,6 +155,7 @@ NO_CHOICE(qd8_qc4w_amx, xnn_gemm_config, xnn_init_qd8_f32_qc4w_gemm_config)
 #define OLD_QD8_DEPTHWISE(taps) \
   WIDE_QD8_DEPTHWISE(taps) \
   has_avx2()    ? QD8_DEPTHWISE_WITH(taps, avx2) \
+  : has_avx()   ? QD8_DEPTHWISE_WITH(taps, avx) \
   : has_sse41() ? QD8_DEPTHWISE_WITH(taps, sse41) \
                 : QD8_DEPTHWISE_WITH(taps, scalar)
 #elif XNN_ARCH_ARM64

@@ -21,6 +21,7 @@
   Q8_BINARY(qu8_vmulc, isa)
 
 QS8_SUMS(sse41);
+QS8_SUMS(avx);
 QS8_SUMS(avx2);
 QS8_SUMS(avx512skx);
 Q8_PRODUCTS(avx2);

@@ -77,6 +77,7 @@ QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__avx512vnni);
 Q8_DEPTHWISE(avx512skx);
 Q8_DEPTHWISE(avx2);
 Q8_DEPTHWISE(sse41);
+Q8_DEPTHWISE(avx);
 
 // uint8 inputs and weights, and one scale and zero point for all channels. AVX512 with VNNI and VBMI.
 QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__avx512vnni);
@@ -107,5 +108,7 @@ QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__avx2);
 QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__avx2);
 QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__sse41);
 QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__sse41);
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__avx);
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__avx);
 
 #endif

@@ -66,6 +66,7 @@ size_t xnnpack_sys_init_qu8_convert_params(
       size_t batch, const void* input, void* output, const union xnn_unary_uparams* params)
 
 QU8_ELEMENTWISE(sse41);
+QU8_ELEMENTWISE(avx);
 QU8_ELEMENTWISE(avx2);
 QU8_ELEMENTWISE(avx512skx);
 

@@ -15,7 +15,7 @@
 #define Q8_BYTES_LOG2_DEPTH 2
 #define Q8_BYTES_DEPTH (1 << Q8_BYTES_LOG2_DEPTH)
 
-// Tiles with SSE4.1, with AVX2 and AVX-VNNI, and with AVX512.
+// Tiles with SSE4.1 and AVX, with AVX2 and AVX-VNNI, and with AVX512.
 #define Q8_SSE41_ROWS 4
 #define Q8_SSE41_CHANNELS 8
 #define Q8_AVX2_ROWS 4
@@ -51,6 +51,7 @@ static inline size_t xnnpack_sys_q8_order_size(size_t tile, size_t depth) {
       bool is_unsigned, size_t groups, size_t channels, size_t depth, void* packed, size_t extra_bytes)
 
 SORT_Q8(sse41);
+SORT_Q8(avx);
 SORT_Q8(avx2);
 SORT_Q8(avxvnni);
 SORT_Q8(avx512skx);
@@ -65,6 +66,8 @@ SORT_Q8(avx512skx);
 
 Q8_BYTES_MICROKERNELS(1x8c4__sse41);
 Q8_BYTES_MICROKERNELS(4x8c4__sse41);
+Q8_BYTES_MICROKERNELS(1x8c4__avx);
+Q8_BYTES_MICROKERNELS(4x8c4__avx);
 Q8_BYTES_MICROKERNELS(1x16c4__avx2);
 Q8_BYTES_MICROKERNELS(4x16c4__avx2);
 Q8_BYTES_MICROKERNELS(1x16c4__avxvnni);
@@ -79,6 +82,8 @@ Q8_BYTES_MICROKERNELS(8x32c4__avx512skx);
 
 Q8_PLAIN_MICROKERNELS(1x8c4__sse41);
 Q8_PLAIN_MICROKERNELS(4x8c4__sse41);
+Q8_PLAIN_MICROKERNELS(1x8c4__avx);
+Q8_PLAIN_MICROKERNELS(4x8c4__avx);
 Q8_PLAIN_MICROKERNELS(1x16c4__avx2);
 Q8_PLAIN_MICROKERNELS(4x16c4__avx2);
 

@@ -1,6 +1,6 @@
 // Vectors of integers and floats as wide as the instruction set of the file: 512 bits with AVX512, 256 with AVX2, 128 with SSE4.1, and
-// 256 with AVX, which only loads, stores and converts integers: it defines WITHOUT_INTEGERS. Microkernels that use these names are
-// compiled for each.
+// 256 with AVX, which only loads, stores and converts integers: it defines WITHOUT_INTEGERS. A file for AVX that defines NARROW_VECTORS
+// has vectors of 128 bits, whose instructions write to a third register. Microkernels that use these names are compiled for each.
 
 #ifndef XNNPACK_SYS_VECTOR_X86_H
 #define XNNPACK_SYS_VECTOR_X86_H
@@ -35,7 +35,7 @@ static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm512_set1_epi64(va
 static XNN_INLINE vint vint_of_bits(vfloat values) { return _mm512_castps_si512(values); }
 static XNN_INLINE vfloat vfloat_of_bits(vint bits) { return _mm512_castsi512_ps(bits); }
 
-#elif defined(__AVX__)
+#elif defined(__AVX__) && !defined(NARROW_VECTORS)
 
 typedef __m256i vint;
 typedef __m256 vfloat;
@@ -98,7 +98,7 @@ static XNN_INLINE vfloat vfloat_load(const float* from, size_t count) {
   }
 #ifdef __AVX512F__
   return _mm512_maskz_loadu_ps((__mmask16) ((1 << count) - 1), from);
-#elif defined(__AVX__)
+#elif defined(__AVX__) && !defined(NARROW_VECTORS)
   static const int32_t some[2 * VECTOR_LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
   return _mm256_maskload_ps(from, _mm256_loadu_si256((const __m256i*) (some + VECTOR_LANES - count)));
 #else
