@@ -215,7 +215,8 @@ static XNN_INLINE bool has_avx512skx(void) { return false; }
 #define WITH_AVX512SKX(microkernel, otherwise) otherwise
 #endif
 
-// Microkernels that SSE4.1 and AVX2 have, these and AVX and AVX512, and AVX2 and AVX512.
+// The microkernel `name` of the newest instruction set that the processor has: BASE_UKERNEL chooses from SSE4.1 and AVX2, X86_UKERNEL from
+// SSE4.1, AVX, AVX2 and AVX512, and WIDE_UKERNEL from AVX2 and AVX512.
 #define BASE_UKERNEL(name) (has_avx2() ? name##__avx2 : name##__sse41)
 #define X86_UKERNEL(name) \
   WITH_AVX512SKX(name##__avx512skx, (has_avx2() ? name##__avx2 : has_avx() ? name##__avx : name##__sse41))

@@ -1,5 +1,5 @@
 // Microkernels for 8-bit integers without AVX512-VNNI and VBMI: SSE4.1, AVX, AVX2, AVX-VNNI and AVX512, see `ukernels/gemm_q8_bytes.h`.
-// Those for WebAssembly are in `ukernels/qu8_wasmsimd.c`; `q8_neon_config.c` is for ARM.
+// Microkernels for WebAssembly are in `ukernels/qu8_wasmsimd.c`. `q8_neon_config.c` chooses those for ARM.
 
 #include "config/config.h"
 

@@ -23,25 +23,12 @@ static void replace_three(struct xnn_dwconv_config* configs, size_t count) {
   }
 }
 
-#if AVX512SKX
-#define WIDE_DEPTHWISE(type, count) \
-  if (has_avx512skx()) { \
-    DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, avx512skx, count); \
-  } else
-#else
-#define WIDE_DEPTHWISE(type, count)
-#endif
-
 #define BASE_DEPTHWISE(type, count) \
-  WIDE_DEPTHWISE(type, count) \
-  if (has_avx2()) { \
-    DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, avx2, count); \
-  } else { \
-    if (has_avx()) { \
-      DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, avx, count); \
-    } else { \
-      DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, sse41, count); \
-    } \
+  choose_depthwise( \
+      type##_base_depthwise_configs, count, DEPTHWISE_LANES, \
+      (xnn_dwconv_unipass_ukernel_fn) X86_UKERNEL(xnnpack_sys_##type##_dwconv_minmax_ukernel_9p16c), \
+      (xnn_dwconv_unipass_ukernel_fn) X86_UKERNEL(xnnpack_sys_##type##_dwconv_minmax_ukernel_25p16c)); \
+  if (!has_avx2()) { \
     replace_three(type##_base_depthwise_configs, count); \
   }
 

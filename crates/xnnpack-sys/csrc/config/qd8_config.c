@@ -147,17 +147,10 @@ NO_CHOICE(qd8_qc4w_amx, xnn_gemm_config, xnn_init_qd8_f32_qc4w_gemm_config)
   (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__##isa
 
 #if XNN_ARCH_X86_64
-#if AVX512SKX
-#define WIDE_QD8_DEPTHWISE(taps) has_avx512skx() ? QD8_DEPTHWISE_WITH(taps, avx512skx) :
-#else
-#define WIDE_QD8_DEPTHWISE(taps)
-#endif
 #define OLD_QD8_DEPTHWISE(taps) \
-  WIDE_QD8_DEPTHWISE(taps) \
-  has_avx2()    ? QD8_DEPTHWISE_WITH(taps, avx2) \
-  : has_avx()   ? QD8_DEPTHWISE_WITH(taps, avx) \
-  : has_sse41() ? QD8_DEPTHWISE_WITH(taps, sse41) \
-                : QD8_DEPTHWISE_WITH(taps, scalar)
+  has_sse41() \
+      ? (xnn_dwconv_unipass_ukernel_fn) X86_UKERNEL(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c) \
+      : QD8_DEPTHWISE_WITH(taps, scalar)
 #elif XNN_ARCH_ARM64
 #define OLD_QD8_DEPTHWISE(taps) ARM64_DEPTHWISE(QD8_DEPTHWISE_WITH, taps)
 #else

@@ -16,13 +16,9 @@
 #include "ukernels/with_isa.h"
 #include "xnnpack/microparams.h"
 
-enum {
-  // Vectors of 32 bits that the bytes of one vector become.
-  QUARTERS = 4,
-  // Multipliers of sums have 22 bits with their sign: an upper part and this many lower bits, each as a word.
-  LOWER_BITS = 9,
-  LOWER_BITS_ALONE = 7,
-};
+// Multipliers of sums have 22 bits with their sign: an upper part and this many lower bits, each as a word. A single operand is shifted
+// by the bits of its lower part, and must remain a word.
+enum { LOWER_BITS = 9, LOWER_BITS_ALONE = 7 };
 
 #define UNROLL _Pragma("GCC unroll 4")
 
@@ -55,12 +51,7 @@ static XNN_INLINE struct multipliers multipliers(int32_t by_a, int32_t by_b) {
 
 // A word of each operand in each lane, multiplied.
 static XNN_INLINE void multiply_pairs(vint a, vint b, const struct multipliers* by, vint sums[QUARTERS]) {
-  const vint front = VINT(unpacklo_epi8, a, b);
-  const vint back = VINT(unpackhi_epi8, a, b);
-  sums[0] = VINT(unpacklo_epi8, front, vint_zero());
-  sums[1] = VINT(unpackhi_epi8, front, vint_zero());
-  sums[2] = VINT(unpacklo_epi8, back, vint_zero());
-  sums[3] = VINT(unpackhi_epi8, back, vint_zero());
+  interleave_words(a, b, sums);
   UNROLL for (size_t q = 0; q < QUARTERS; q++) {
     const vint high = VINT(slli_epi32, VINT(madd_epi16, sums[q], by->upper), LOWER_BITS);
     sums[q] = VINT(add_epi32, high, VINT(madd_epi16, sums[q], by->lower));

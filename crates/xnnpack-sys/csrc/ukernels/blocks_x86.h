@@ -39,7 +39,21 @@ static XNN_INLINE void store_block(void* to, vint bytes, size_t count) {
 #endif
 }
 
-enum { BLOCK_SIGN = 0x80 };
+enum {
+  BLOCK_SIGN = 0x80,
+  // Vectors of 32 bits that the bytes of one vector become.
+  QUARTERS = 4,
+};
+
+// Widens the bytes of two vectors to words, one of each in a lane. Packing results twice brings them back into the order of the bytes.
+static XNN_INLINE void interleave_words(vint a, vint b, vint words[QUARTERS]) {
+  const vint front = VINT(unpacklo_epi8, a, b);
+  const vint back = VINT(unpackhi_epi8, a, b);
+  words[0] = VINT(unpacklo_epi8, front, vint_zero());
+  words[1] = VINT(unpackhi_epi8, front, vint_zero());
+  words[2] = VINT(unpacklo_epi8, back, vint_zero());
+  words[3] = VINT(unpackhi_epi8, back, vint_zero());
+}
 
 // Makes uint8 of int8: adds 128. Makes int8 of uint8, too.
 static XNN_INLINE vint flip_sign(bool is_signed, vint bytes) {

@@ -71,9 +71,6 @@ static XNN_INLINE void store(const struct operand* output, vint sums, uint8_t* t
 
 #include "ukernels/elementwise_qu8_loops.h"
 
-// Vectors of 32 bits that the bytes of one vector become.
-enum { QUARTERS = 4 };
-
 static XNN_INLINE void add(
     size_t batch, const uint8_t* a, const uint8_t* b, bool b_is_one, uint8_t* output, const void* params)
 {
@@ -101,15 +98,8 @@ static XNN_INLINE void add(
     const size_t count = batch - i;
     const vint first = load_block(a + i, count);
     const vint second = b_is_one ? one : load_block(b + i, count);
-    // A word of `a` and one of `b` in each lane. Bytes are packed below in the order in which they are unpacked.
-    const vint front = VINT(unpacklo_epi8, first, second);
-    const vint back = VINT(unpackhi_epi8, first, second);
-    vint sums[QUARTERS] = {
-        VINT(unpacklo_epi8, front, vint_zero()),
-        VINT(unpackhi_epi8, front, vint_zero()),
-        VINT(unpacklo_epi8, back, vint_zero()),
-        VINT(unpackhi_epi8, back, vint_zero()),
-    };
+    vint sums[QUARTERS];
+    interleave_words(first, second, sums);
     vint least = fraction;
     _Pragma("GCC unroll 4") for (size_t q = 0; q < QUARTERS; q++) {
       const vint high = VINT(slli_epi32, VINT(madd_epi16, sums[q], upper), QU8_LINEAR_LOWER_BITS);

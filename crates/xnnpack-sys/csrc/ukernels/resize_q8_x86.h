@@ -18,8 +18,6 @@
 
 enum {
   CORNERS = 4,
-  // Vectors of 32 bits that the bytes of one vector become.
-  QUARTERS = 4,
   HALF = sizeof(vint) / 2,
   // Fractional bits of weights.
   WEIGHT_BITS = 11,
@@ -56,14 +54,10 @@ static XNN_INLINE void store_halves(uint8_t* low, uint8_t* high, vint both) {
 
 // Interpolates between the left and the right pixel.
 static XNN_INLINE void interpolate_row(bool is_signed, vint left, vint right, vint across, vint sums[QUARTERS]) {
-  left = flip_sign(is_signed, left);
-  right = flip_sign(is_signed, right);
-  const vint front = VINT(unpacklo_epi8, left, right);
-  const vint back = VINT(unpackhi_epi8, left, right);
-  sums[0] = VINT(madd_epi16, VINT(unpacklo_epi8, front, vint_zero()), across);
-  sums[1] = VINT(madd_epi16, VINT(unpackhi_epi8, front, vint_zero()), across);
-  sums[2] = VINT(madd_epi16, VINT(unpacklo_epi8, back, vint_zero()), across);
-  sums[3] = VINT(madd_epi16, VINT(unpackhi_epi8, back, vint_zero()), across);
+  interleave_words(flip_sign(is_signed, left), flip_sign(is_signed, right), sums);
+  UNROLL for (size_t q = 0; q < QUARTERS; q++) {
+    sums[q] = VINT(madd_epi16, sums[q], across);
+  }
 }
 
 static XNN_INLINE vint interpolate(bool is_signed, const vint corners[CORNERS], const struct weights* weights) {
