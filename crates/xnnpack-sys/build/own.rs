@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 139] = [
+pub const SOURCES: [Source; 140] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -23,6 +23,7 @@ pub const SOURCES: [Source; 139] = [
     Source { file: "csrc/config/q8_depthwise_config.c", isas: &[] },
     Source { file: "csrc/config/q8_elementwise_config.c", isas: &[] },
     Source { file: "csrc/config/q8_exact_config.c", isas: &[] },
+    Source { file: "csrc/config/q8_large_depthwise_config.c", isas: &[] },
     Source { file: "csrc/config/qd8_config.c", isas: &[] },
     Source { file: "csrc/config/q4_config.c", isas: &[] },
     Source { file: "csrc/config/pool_config.c", isas: &[] },
@@ -200,7 +201,7 @@ pub const MORE_KERNELS: [(&str, &[&str]); 5] = [
 ];
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 38] = [
+pub const CHOICES: [&str; 39] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -215,6 +216,7 @@ pub const CHOICES: [&str; 38] = [
     "csrc/config/q8_depthwise_config.c",
     "csrc/config/q8_exact_config.c",
     "csrc/config/q8_gemm_config.c",
+    "csrc/config/q8_large_depthwise_config.c",
     "csrc/config/q8_neon_config.c",
     "csrc/config/q8_packing.h",
     "csrc/config/qd8_config.c",

@@ -176,11 +176,11 @@ const DEPTHWISE_CONVOLUTIONS: Edit = Edit {
         ("XNN_MAX_F32_DWCONV_UKERNELS", "XNNPACK_SYS_F32_DEPTHWISE_CONFIGS", 1),
         (
             "xnn_init_qs8_qc8w_dwconv_config()",
-            "xnnpack_sys_exact_depthwise_config_for(\n      xnnpack_sys_int8_depthwise_config(&flags),\n      \
+            "xnnpack_sys_exact_depthwise_config_for(\n      xnnpack_sys_int8_depthwise_config_for(kernel_height * kernel_width, &flags),\n      \
              kernel, (size_t) groups * group_output_channels * kernel_height * kernel_width * group_input_channels)",
             2,
         ),
-        ("xnn_init_qu8_dwconv_config()", "xnnpack_sys_qu8_depthwise_config()", 1),
+        ("xnn_init_qu8_dwconv_config()", "xnnpack_sys_qu8_depthwise_config_for(kernel_height * kernel_width)", 1),
     ],
 };
 

@@ -70,15 +70,17 @@ bool xnnpack_sys_takes_narrow_tile(
 // Convolutions of images quantized at run time, with a number of inputs at a position; removes `XNNPACK_SYS_UNSIGNED_IMAGES` from the flags.
 const struct xnn_gemm_config* xnnpack_sys_image_gemm_config_for(size_t inputs, uint32_t* flags);
 
-// Depthwise convolutions. That of fp32 takes the stride and the dilation along a row. That of int8 removes
-// `XNNPACK_SYS_QD8_DEPTHWISE` from the flags. The exact one supports weights of -128.
+// Depthwise convolutions. That of fp32 takes the stride and the dilation along a row, those with `for` the weights of a channel. That
+// of int8 removes `XNNPACK_SYS_QD8_DEPTHWISE` from the flags. The exact one supports weights of -128.
 enum { XNNPACKS_F32_DEPTHWISE_CONFIGS = XNN_MAX_F32_DWCONV_UKERNELS, LARGE_F32_DEPTHWISE_CONFIGS = 5 };
 #define XNNPACK_SYS_F32_DEPTHWISE_CONFIGS (XNNPACKS_F32_DEPTHWISE_CONFIGS + LARGE_F32_DEPTHWISE_CONFIGS)
 const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(size_t stride, size_t dilation);
-const struct xnn_dwconv_config* xnnpack_sys_int8_depthwise_config(uint32_t* flags);
+const struct xnn_dwconv_config* xnnpack_sys_int8_depthwise_config_for(size_t weights, uint32_t* flags);
 const struct xnn_dwconv_config* xnnpack_sys_qs8_depthwise_config(void);
 const struct xnn_dwconv_config* xnnpack_sys_exact_qd8_depthwise_config(void);
 const struct xnn_dwconv_config* xnnpack_sys_qu8_depthwise_config(void);
+const struct xnn_dwconv_config* xnnpack_sys_qs8_depthwise_config_for(size_t weights);
+const struct xnn_dwconv_config* xnnpack_sys_qu8_depthwise_config_for(size_t weights);
 
 // Bytes for each channel that are appended to packed weights of a layer with `depth` weights for a channel; 0 for most tiles.
 size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth);

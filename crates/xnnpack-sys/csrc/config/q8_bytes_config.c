@@ -220,6 +220,7 @@ static void choose_qd8(struct xnn_gemm_config* config) {
 
 // Transposed convolutions: XNNPACK packs their weights.
 static void choose_plain_qu8(struct xnn_gemm_config* config) {
+  CHOOSE_32(plain_qu8)
   if (has_avx2()) {
     TILE_OF_16(plain_qu8, avx2);
   } else if (has_avx()) {

@@ -117,7 +117,8 @@ const struct xnn_gemm_config* xnnpack_sys_exact_qd8_gemm_config_for(
 const struct xnn_dwconv_config* xnnpack_sys_exact_depthwise_config_for(
     const struct xnn_dwconv_config* configs, const void* kernel, size_t weights)
 {
-  if (has_dot_products() || !has_least_weight(kernel, weights)) {
+  const bool is_exact = has_dot_products() || configs->primary_tile > 25;
+  if (is_exact || !has_least_weight(kernel, weights)) {
     return configs;
   }
   const bool is_dynamic = configs != xnnpack_sys_qs8_depthwise_config();

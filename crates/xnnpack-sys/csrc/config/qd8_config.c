@@ -238,11 +238,11 @@ const struct xnn_gemm_config* xnnpack_sys_image_gemm_config_for(size_t inputs, u
 #endif
 }
 
-const struct xnn_dwconv_config* xnnpack_sys_int8_depthwise_config(uint32_t* flags) {
+const struct xnn_dwconv_config* xnnpack_sys_int8_depthwise_config_for(size_t weights, uint32_t* flags) {
   const bool is_qd8 = (*flags & XNNPACK_SYS_QD8_DEPTHWISE) != 0;
   *flags &= ~XNNPACK_SYS_QD8_DEPTHWISE;
   if (!is_qd8) {
-    return xnnpack_sys_qs8_depthwise_config();
+    return xnnpack_sys_qs8_depthwise_config_for(weights);
   }
   XNN_INIT_ONCE(qd8_depthwise);
   return qd8_depthwise_configs;

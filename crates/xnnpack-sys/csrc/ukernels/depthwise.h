@@ -68,16 +68,32 @@ QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__avx512vnni);
 QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__avx512vnni);
 
 // int8 and uint8 with AVX512BW, AVX2 and SSE4.1.
+#define Q8_DEPTHWISE_OF(taps, isa) \
+  QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_##taps##p16c__##isa); \
+  QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_##taps##p16c__##isa)
+
 #define Q8_DEPTHWISE(isa) \
-  QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__##isa); \
-  QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__##isa); \
-  QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__##isa); \
-  QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_25p16c__##isa)
+  Q8_DEPTHWISE_OF(9, isa); \
+  Q8_DEPTHWISE_OF(25, isa)
 
 Q8_DEPTHWISE(avx512skx);
 Q8_DEPTHWISE(avx2);
 Q8_DEPTHWISE(sse41);
 Q8_DEPTHWISE(avx);
+
+// Large kernels, with NEON, too.
+#define LARGE_Q8_DEPTHWISE(isa) \
+  Q8_DEPTHWISE_OF(49, isa); \
+  Q8_DEPTHWISE_OF(81, isa); \
+  Q8_DEPTHWISE_OF(121, isa); \
+  Q8_DEPTHWISE_OF(169, isa); \
+  Q8_DEPTHWISE_OF(225, isa)
+
+LARGE_Q8_DEPTHWISE(avx512skx);
+LARGE_Q8_DEPTHWISE(avx2);
+LARGE_Q8_DEPTHWISE(sse41);
+LARGE_Q8_DEPTHWISE(avx);
+LARGE_Q8_DEPTHWISE(neon);
 
 // uint8 inputs and weights, and one scale and zero point for all channels. AVX512 with VNNI and VBMI.
 QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__avx512vnni);

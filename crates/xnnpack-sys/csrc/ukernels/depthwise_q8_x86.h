@@ -348,3 +348,5 @@ static XNN_INLINE void depthwise(
 
 MICROKERNELS(9, 3)
 MICROKERNELS(25, 5)
+
+#include "ukernels/depthwise_large_q8_x86.h"

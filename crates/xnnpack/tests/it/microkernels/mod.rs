@@ -39,13 +39,16 @@ const KERNELS: [[usize; 2]; 12] = [
 const MAX_WEIGHTS: usize = 25;
 
 /// Kernels with more weights, up to and beyond what the microkernels for large kernels support.
-const LARGE_KERNELS: [[usize; 2]; 14] = [
+const LARGE_KERNELS: [[usize; 2]; 17] = [
     [7, 7],
     [6, 5],
     [5, 6],
     [1, 31],
     [31, 1],
     [7, 6],
+    [14, 3],
+    [2, 14],
+    [8, 4],
     [5, 10],
     [9, 9],
     [11, 11],
@@ -160,16 +163,37 @@ fn depthwise_of_f32_with_wide_images() {
     }
 }
 
-#[test]
-fn depthwise_of_f32_with_large_kernels() {
-    let random = &mut Random::new(12);
+fn check_large_depthwise(filter: Datatype, seed: u64) {
+    let random = &mut Random::new(seed);
     for kernel in LARGE_KERNELS {
         for stride_width in 1..=3 {
             for channels in [one_to(70, random), CHANNELS[random.below(8)]] {
-                check(&depthwise(kernel, stride_width, channels, 1, random), Datatype::F32, random);
+                check(&depthwise(kernel, stride_width, channels, 1, random), filter, random);
             }
         }
     }
+    // Rows of more outputs than share their addresses.
+    for kernel in [[7, 7], [14, 3], [15, 15]] {
+        let mut layer = depthwise(kernel, 1, one_to(20, random), 1, random);
+        layer.size[1] = 140 + random.below(200);
+        check(&layer, filter, random);
+    }
+}
+
+#[test]
+fn depthwise_of_f32_with_large_kernels() {
+    check_large_depthwise(Datatype::F32, 12);
+}
+
+#[test]
+fn depthwise_of_int8_with_large_kernels() {
+    check_large_depthwise(Datatype::Qint8, 31);
+    check_large_depthwise(Datatype::Qcint8, 32);
+}
+
+#[test]
+fn depthwise_of_uint8_with_large_kernels() {
+    check_large_depthwise(Datatype::Quint8, 33);
 }
 
 #[test]
