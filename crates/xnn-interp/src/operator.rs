@@ -1,6 +1,7 @@
 //! The context in which an operator's kernel is prepared.
 
-use smallvec::SmallVec;
+use std::num::NonZeroU8;
+
 use xnn_model::{DType, Operator, Subgraph, SubgraphId, Tensor};
 
 use crate::call::Call;
@@ -20,8 +21,26 @@ pub(crate) trait Kernel: Send + Sync {
     }
 }
 
-/// The bytes of one element.
-pub(crate) type Single = SmallVec<[u8; 16]>;
+/// The bytes of one element, of at most eight: functions return it in registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Single {
+    bytes: [u8; 8],
+    size: NonZeroU8,
+}
+
+impl Single {
+    /// Returns `None` if the element has more bytes.
+    pub(crate) fn of<T: Element>(element: T) -> Option<Self> {
+        let mut bytes = [0; 8];
+        let of_element = bytemuck::bytes_of(&element);
+        bytes.get_mut(..of_element.len())?.copy_from_slice(of_element);
+        Some(Self { bytes, size: NonZeroU8::new(size_of::<T>() as u8)? })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.size.get()).min(self.bytes.len())]
+    }
+}
 
 impl<F: Fn(&mut Call<'_>) -> Result<(), Refusal> + Send + Sync> Kernel for F {
     fn compute(&self, call: &mut Call<'_>) -> Result<(), Refusal> {

@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 140] = [
+pub const SOURCES: [Source; 141] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -19,6 +19,7 @@ pub const SOURCES: [Source; 140] = [
     Source { file: "csrc/packing/within_rows.c", isas: &[] },
     Source { file: "csrc/hooks/tile_order.c", isas: &[] },
     Source { file: "csrc/config/f32_config.c", isas: &[] },
+    Source { file: "csrc/config/f32_joined_config.c", isas: &["neon"] },
     Source { file: "csrc/config/q8_gemm_config.c", isas: &[] },
     Source { file: "csrc/config/q8_depthwise_config.c", isas: &[] },
     Source { file: "csrc/config/q8_elementwise_config.c", isas: &[] },
@@ -201,7 +202,7 @@ pub const MORE_KERNELS: [(&str, &[&str]); 5] = [
 ];
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 39] = [
+pub const CHOICES: [&str; 40] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -209,6 +210,7 @@ pub const CHOICES: [&str; 39] = [
     "build/own.rs",
     "csrc/config/config.h",
     "csrc/config/f32_config.c",
+    "csrc/config/f32_joined_config.c",
     "csrc/config/narrow_gemm_config.c",
     "csrc/config/operators.h",
     "csrc/config/q4_config.c",

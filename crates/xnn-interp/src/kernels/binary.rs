@@ -52,7 +52,7 @@ fn single<A: Element, B: Element, O: Element>(
     let (a @ &[_], b @ &[_]) = (a.as_slice()?, b.as_slice()?) else { return None };
     let mut result = [O::default()];
     row(a, b, &mut result);
-    Some(Single::from_slice(bytemuck::cast_slice(&result)))
+    Single::of(result[0])
 }
 
 pub(super) fn apply<A: Element, B: Element, O: Element>(

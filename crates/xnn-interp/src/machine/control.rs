@@ -8,13 +8,14 @@ use crate::control::Control;
 use crate::delegate::OperatorSet;
 use crate::dims::INLINE;
 use crate::error::{Error, ErrorKind};
-use crate::execution_plan::{Step, SubgraphPlan};
+use crate::execution_plan::{ExecutionPlan, Step, SubgraphPlan};
 use crate::frame::{Frame, Sources};
 use crate::observe::Observer;
 use crate::storage::Handover;
 
 /// A control operator with the tensors of its subgraph.
 pub(crate) struct Caller<'a> {
+    pub(crate) plan: &'a ExecutionPlan,
     pub(crate) graph: &'a SubgraphPlan,
     pub(crate) step: &'a Step,
     pub(crate) frame: &'a mut Frame,
@@ -59,11 +60,10 @@ impl Machine {
     fn call(
         &mut self,
         id: SubgraphId,
-        Caller { graph, step, frame }: Caller<'_>,
+        Caller { plan, graph, step, frame }: Caller<'_>,
         first: usize,
         observe: &mut Observer<'_>,
     ) -> Result<(), Error> {
-        let plan = self.plan().clone();
         let inputs = step.set.inputs.get(first..).unwrap_or(&[]);
         let outputs = &step.set.outputs;
         let mut callee = self.enter(plan.graph(id)?, inputs.len(), outputs.len())?;
@@ -73,7 +73,7 @@ impl Machine {
             let handover = consumed.unwrap_or(Handover::Copy);
             self.pass((graph, frame, from), handover, (inner, given, to))?;
         }
-        self.run_callee(&mut callee, frame, observe)?;
+        self.run_callee(plan, &mut callee, frame, observe)?;
         self.take_outputs(&mut callee, graph, frame, outputs)?;
         self.leave(callee);
         Ok(())
@@ -85,10 +85,9 @@ impl Machine {
         &mut self,
         condition: SubgraphId,
         body: SubgraphId,
-        Caller { graph, step, frame }: Caller<'_>,
+        Caller { plan, graph, step, frame }: Caller<'_>,
         observe: &mut Observer<'_>,
     ) -> Result<(), Error> {
-        let plan = self.plan().clone();
         let state = &step.set.outputs;
         let mut condition = self.enter(plan.graph(condition)?, state.len(), 1)?;
         let mut body = self.enter(plan.graph(body)?, state.len(), state.len())?;
@@ -106,7 +105,7 @@ impl Machine {
                 let handover = if keeps { takes } else { Handover::Copy };
                 self.pass((graph, frame, id), handover, (test, tested, input))?;
             }
-            self.run_callee(&mut condition, frame, observe)?;
+            self.run_callee(plan, &mut condition, frame, observe)?;
             let Callee { graph: test, frame: tested } = &mut condition;
             let holds = self.truth(test, tested, verdict)?;
             for (&id, &input) in inputs() {
@@ -126,7 +125,7 @@ impl Machine {
                 let handover = takes.unwrap_or(Handover::Move);
                 self.pass((graph, frame, id), handover, (inner, given, input))?;
             }
-            self.run_callee(&mut body, frame, observe)?;
+            self.run_callee(plan, &mut body, frame, observe)?;
             self.take_outputs(&mut body, graph, frame, state)?;
         }
         let what = "the number of iterations";
@@ -197,6 +196,7 @@ impl Machine {
 
     fn run_callee(
         &mut self,
+        plan: &ExecutionPlan,
         Callee { graph, frame }: &mut Callee<'_>,
         caller: &Frame,
         observe: &mut Observer<'_>,
@@ -204,7 +204,7 @@ impl Machine {
         let held = caller.bytes();
         self.depth += 1;
         self.held = self.held.saturating_add(held);
-        let ran = self.run(graph.id, frame, observe);
+        let ran = self.run_graph(plan, graph, frame, observe);
         self.held = self.held.saturating_sub(held);
         self.depth -= 1;
         ran

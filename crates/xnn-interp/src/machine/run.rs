@@ -9,7 +9,7 @@ use super::{LARGE, Machine, given_twice, missing};
 use crate::call::Call;
 use crate::dims::{INLINE, are_equal};
 use crate::error::{Error, ErrorKind};
-use crate::execution_plan::{Action, Step, SubgraphPlan};
+use crate::execution_plan::{Action, ExecutionPlan, Step, SubgraphPlan};
 use crate::frame::{Frame, Sources};
 use crate::observe::{Executed, Observer};
 use crate::operator::Kernel;
@@ -31,7 +31,18 @@ impl Machine {
         observe: &mut Observer<'_>,
     ) -> Result<(), Error> {
         let plan = self.plan.clone();
-        let graph = plan.graph(id)?;
+        self.run_graph(&plan, plan.graph(id)?, frame, observe)
+    }
+
+    /// [`run`](Self::run) for a subgraph of the plan, which the callers of subgraphs share: a loop
+    /// runs two of them in each iteration.
+    pub(super) fn run_graph(
+        &mut self,
+        plan: &ExecutionPlan,
+        graph: &SubgraphPlan,
+        frame: &mut Frame,
+        observe: &mut Observer<'_>,
+    ) -> Result<(), Error> {
         frame.begin(graph)?;
         let mut steps = graph.steps.iter().enumerate();
         while let Some((index, step)) = steps.next() {
@@ -41,7 +52,8 @@ impl Machine {
             if step.once && step.set.outputs.iter().all(|&id| frame.shape(id).is_some()) {
                 continue;
             }
-            let ran = self.step(graph, index, step, frame, observe);
+            let caller = Caller { plan, graph, step, frame };
+            let ran = self.step(index, caller, observe);
             let ran = ran.map_err(|e| graph.locate(step.operator, e))?;
             if ran {
                 observe(&Executed { graph, step, frame, variables: &self.resources.variables });
@@ -58,16 +70,15 @@ impl Machine {
     /// Runs a step. Returns `false` if the steps that follow run its operators instead.
     fn step(
         &mut self,
-        graph: &SubgraphPlan,
         index: usize,
-        step: &Step,
-        frame: &mut Frame,
+        caller: Caller<'_>,
         observe: &mut Observer<'_>,
     ) -> Result<bool, Error> {
         self.spend(STEP_WORK)?;
+        let Caller { graph, step, frame, .. } = caller;
         match &step.action {
             Action::Control(control) => {
-                self.control(*control, Caller { graph, step, frame }, observe)?;
+                self.control(*control, Caller { frame, ..caller }, observe)?;
             }
             Action::Access(access) => self.access(graph, step, *access, frame)?,
             Action::Deferred { session, .. } => {
@@ -120,7 +131,7 @@ impl Machine {
         if !are_equal(a.shape, b.shape) || !frame.is_prepared(output, dtype, a.shape) {
             return false;
         }
-        kernel.compute_single([a, b]).is_some_and(|element| frame.fill(output, &element))
+        kernel.compute_single([a, b]).is_some_and(|element| frame.fill(output, element.bytes()))
     }
 
     /// Lets a deferred partition accept the current inputs. Returns whether it does; its outputs

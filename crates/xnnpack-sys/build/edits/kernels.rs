@@ -180,7 +180,11 @@ const DEPTHWISE_CONVOLUTIONS: Edit = Edit {
              kernel, (size_t) groups * group_output_channels * kernel_height * kernel_width * group_input_channels)",
             2,
         ),
-        ("xnn_init_qu8_dwconv_config()", "xnnpack_sys_qu8_depthwise_config_for(kernel_height * kernel_width)", 1),
+        (
+            "xnn_init_qu8_dwconv_config()",
+            "xnnpack_sys_qu8_depthwise_config_for(kernel_height * kernel_width)",
+            1,
+        ),
     ],
 };
 

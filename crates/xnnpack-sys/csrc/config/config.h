@@ -28,6 +28,7 @@
 // | depthwise convolutions       | qs8, qu8, qd8 | SSE4.1 to AVX512  | 9p16c, 25p16c| XNNPACK          | q8_depthwise_, qd8_config.c |
 // | depthwise convolutions       | f32           | SSE4.1 to AVX512F | 9 to 225p16c | XNNPACK          | f32_config.c                |
 // | the same, large kernels      | f32           | NEON              | 49 to 225p16c| XNNPACK          | f32_config.c                |
+// | the same, large kernels      | qs8, qu8      | as these two      | 49 to 225p16c| XNNPACK          | q8_large_depthwise_config.c |
 // | depthwise convolutions       | qs8, qu8, qd8 | VNNI, VBMI        | 9p16c, 25p16c| XNNPACK          | q8_depthwise_, qd8_config.c |
 // | products, convolutions       | qu8, qd8      | NEON              | 4x16c2       | XNNPACK, biases  | q8_neon_config.c            |
 // | transposed convolutions      | qu8           | NEON              | 4x16         | XNNPACK          | q8_neon_config.c            |

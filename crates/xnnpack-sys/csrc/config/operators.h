@@ -105,6 +105,7 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_qb4w_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_f32_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_f32_pairs_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_f32_wide_gemm_config(void);
+const struct xnn_gemm_config* xnnpack_sys_f32_joined_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_f32_rows_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_f32_f16w_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config(void);

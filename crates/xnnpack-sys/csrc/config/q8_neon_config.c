@@ -199,7 +199,7 @@ CHOICE(qd8_pairs, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, true, c
 
 // Whether a processor without dot products multiplies faster in pairs, although each position is padded to whole steps.
 static bool pairs_pay(size_t inputs) {
-  return !has_dot_products() && 3 * round_up_po2(inputs, 1 << Q8_NEON_PAIRS_LOG2_DEPTH) <= 4 * inputs;
+  return !has_dot_products() && 4 * round_up_po2(inputs, 1 << Q8_NEON_PAIRS_LOG2_DEPTH) < 5 * inputs;
 }
 
 const struct xnn_gemm_config* xnnpack_sys_qu8_neon_config_for(size_t inputs) {

@@ -9,6 +9,7 @@
 #include "ukernels/gemm_q8_neon.h"
 
 #define OFFSET 128
+#define DEPTH (1 << Q8_NEON_LOG2_DEPTH)
 
 // Inputs of a row as int8.
 static XNN_INLINE int8x16_t load_inputs(enum kind kind, const uint8_t* from) {

@@ -1,4 +1,35 @@
-// Tiles of the products of `gemm_q8_neon.h`.
+// Tiles of the products of `gemm_q8_neon.h`. Files that include this define DEPTH, the multiple of inputs to which the weights of a position
+// are padded.
+
+// Bytes of a row whose positions are joined.
+#define MAX_JOINED 512
+
+// Inputs of several positions, for each row.
+struct joined {
+  uint8_t bytes[ROWS][MAX_JOINED + STEP];
+  const uint8_t* rows[ROWS];
+};
+
+static XNN_INLINE size_t joined_depth(const struct input* input) {
+  return input->positions * round_up_po2(input->depth, DEPTH);
+}
+
+// Copies positions one behind the other, padded as their weights are.
+static XNN_INLINE XNN_OOB_READS void join(size_t rows, const struct input* input, struct joined* to) {
+  const size_t apart = round_up_po2(input->depth, DEPTH);
+  const uint8x16_t exist = first_bytes(input->depth);
+  const uint8_t* const* from = input->rows;
+  for (size_t at = 0; at < input->positions * apart; at += apart) {
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      // What is behind the position is written again, or not multiplied.
+      vst1q_u8(to->bytes[row] + at, vandq_u8(vld1q_u8(address_of(input, from[row])), exist));
+    }
+    from += input->rows_of_position;
+  }
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    to->rows[row] = to->bytes[row];
+  }
+}
 
 // Computes the first `channels` channels of a tile, and returns the end of its weights.
 static XNN_INLINE const uint8_t* tile(
@@ -36,6 +67,13 @@ static XNN_INLINE void multiply_tiles(
     enum kind kind, size_t rows, size_t mr, size_t nc, struct product product, const uint8_t* weights,
     size_t tile_stride)
 {
+  // In the first layer of most models, a position has fewer inputs than a vector.
+  struct joined joined;
+  const size_t depth = joined_depth(&product.input);
+  if (product.input.positions > 1 && product.input.depth < STEP && depth <= MAX_JOINED) {
+    join(rows, &product.input, &joined);
+    product.input = (struct input) {.rows = joined.rows, .rows_of_position = rows, .positions = 1, .depth = depth};
+  }
   int32_t offsets[ROWS];
   find_offsets(kind, rows, &product, offsets);
   FOR_EACH_TILE(weights = tile(kind, rows, mr, nc, &product, offsets, weights))

@@ -4,6 +4,8 @@
 #include "ukernels/gemm_q8_neon.h"
 #include "ukernels/sme.h"
 
+#define DEPTH (1 << Q8_NEONDOT_LOG2_DEPTH)
+
 // Computes the contributions of the weights' zero point.
 static XNN_INLINE XNN_OOB_READS void find_offsets(
     enum kind kind, size_t rows, const struct product* product, int32_t offsets[ROWS])

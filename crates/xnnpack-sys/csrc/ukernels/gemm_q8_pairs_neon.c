@@ -23,9 +23,6 @@
 #define HALF (CHANNELS / 2)
 #define HALF_BYTES (HALF * DEPTH)
 
-// Sums of a row and a channel.
-typedef int32_t four_sums[4];
-
 // Products of a channel's weights, in vector `w`, with inputs of each row. `add` adds pairs of products to sums, or begins with them.
 #define CHANNEL_OF_1(add, w, s0, s1, s2) \
   "smull v29.8h, v24.8b, v" w ".8b\n\t" \
@@ -52,10 +49,15 @@ typedef int32_t four_sums[4];
                   LOAD_WEIGHTS("%[skip]") CHANNEL_OF_##rows(add, "27", "6", "14", "22") \
                       CHANNEL_OF_##rows(add, "28", "7", "15", "23")
 
-#define STORE_SUMS_OF_1 "st1 {v0.4s-v3.4s}, [%[to]], #64\n\tst1 {v4.4s-v7.4s}, [%[to]], %[skip_sums]\n\t"
+// Adds the four sums of each channel of a row, and stores them.
+#define ADD_NEIGHBOURS(to, a, b) "addp v" to ".4s, v" a ".4s, v" b ".4s\n\t"
+#define STORE_SUMS(s0, s1, s2, s3, s4, s5, s6, s7) \
+  ADD_NEIGHBOURS(s0, s0, s1) ADD_NEIGHBOURS(s2, s2, s3) ADD_NEIGHBOURS(s4, s4, s5) ADD_NEIGHBOURS(s6, s6, s7) \
+  ADD_NEIGHBOURS(s0, s0, s2) ADD_NEIGHBOURS(s1, s4, s6) "st1 {v" s0 ".4s-v" s1 ".4s}, [%[to]], %[of_row]\n\t"
+#define STORE_SUMS_OF_1 STORE_SUMS("0", "1", "2", "3", "4", "5", "6", "7")
 #define STORE_SUMS_OF_3 \
-  STORE_SUMS_OF_1 "st1 {v8.4s-v11.4s}, [%[to]], #64\n\tst1 {v12.4s-v15.4s}, [%[to]], %[skip_sums]\n\t" \
-                  "st1 {v16.4s-v19.4s}, [%[to]], #64\n\tst1 {v20.4s-v23.4s}, [%[to]]\n\t"
+  STORE_SUMS_OF_1 STORE_SUMS("8", "9", "10", "11", "12", "13", "14", "15") \
+      STORE_SUMS("16", "17", "18", "19", "20", "21", "22", "23")
 
 #define MULTIPLY(rows) \
   __asm__ volatile(STEP_OF(rows, "saddlp") "subs %[steps], %[steps], #1\n\t" \
@@ -65,14 +67,14 @@ typedef int32_t four_sums[4];
                    "2:\n\t" STORE_SUMS_OF_##rows \
                    : [to] "+r"(to), [from] "+r"(from), [steps] "+r"(steps), [weights] "+r"(weights) \
                    : [skip] "r"((size_t) (HALF_BYTES + 2 * DEPTH)), \
-                     [skip_sums] "r"((size_t) ((CHANNELS - HALF) * sizeof(four_sums) + sizeof(four_sums[4]))) \
+                     [of_row] "r"((size_t) (CHANNELS * sizeof(int32_t))) \
                    : "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", \
                      "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", \
                      "v29", "v30", "v31")
 
 // Sums products of the buffer's inputs with weights of half of the channels. At least one step.
 static XNN_INLINE void multiply_half(
-    size_t rows, four_sums* to, const struct buffer* buffer, size_t steps, const uint8_t* weights)
+    size_t rows, int32_t* to, const struct buffer* buffer, size_t steps, const uint8_t* weights)
 {
   const uint8_t* from = buffer->inputs;
   if (rows == 1) {
@@ -86,15 +88,12 @@ static XNN_INLINE void multiply_half(
 static XNN_INLINE const uint8_t* multiply(
     size_t rows, int32x4_t sums[MAX_ROWS][VECTORS], const struct buffer* buffer, size_t steps, const uint8_t* weights)
 {
-  four_sums products[MAX_ROWS][CHANNELS];
+  int32_t products[MAX_ROWS][CHANNELS];
   multiply_half(rows, products[0], buffer, steps, weights);
   multiply_half(rows, products[0] + HALF, buffer, steps, weights + HALF_BYTES);
   UNROLL for (size_t row = 0; row < rows; row++) {
     UNROLL for (size_t v = 0; v < VECTORS; v++) {
-      const four_sums* of_four = &products[row][4 * v];
-      const int32x4_t front = vpaddq_s32(vld1q_s32(of_four[0]), vld1q_s32(of_four[1]));
-      const int32x4_t back = vpaddq_s32(vld1q_s32(of_four[2]), vld1q_s32(of_four[3]));
-      sums[row][v] = vaddq_s32(sums[row][v], vpaddq_s32(front, back));
+      sums[row][v] = vaddq_s32(sums[row][v], vld1q_s32(&products[row][4 * v]));
     }
   }
   return weights + steps * 2 * HALF_BYTES;

@@ -3,6 +3,8 @@
 
 #include "ukernels/gemm_q8_neon.h"
 
+#define DEPTH 1
+
 // Inputs that are loaded at a time.
 #define EIGHT 8
 

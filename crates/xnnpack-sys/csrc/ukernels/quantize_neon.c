@@ -14,7 +14,6 @@
 struct quantization {
   float32x4_t scale;
   int16x8_t zero_point;
-  int8x16_t offset;
 };
 
 // Half of a unit in bits, shifted to leave room for a sign.
@@ -22,11 +21,10 @@ struct quantization {
 
 // Rounds four scaled floats to integers, ties away from zero.
 static XNN_INLINE int32x4_t round_four(const struct quantization* by, const float* from) {
-  float32x4_t x = vld1q_f32(from);
-  float32x4_t product = vmulq_f32(x, by->scale);
-  // The half takes the sign of `x`, whose register it gets: the compiler must not move the product behind it.
-  __asm__("" : "+w"(x), "+w"(product));
-  const float32x4_t half = vreinterpretq_f32_u32(vsriq_n_u32(vreinterpretq_u32_f32(x), vdupq_n_u32(HALF), 1));
+  float32x4_t half = vld1q_f32(from);
+  const float32x4_t product = vmulq_f32(half, by->scale);
+  // The half takes the sign of the float, and its register: the product, which is no operand, comes first.
+  __asm__("sri %0.4s, %1.4s, #1" : "+w"(half) : "w"(vdupq_n_u32(HALF)), "w"(product));
   return vcvtq_s32_f32(vaddq_f32(product, half));
 }
 
@@ -37,20 +35,15 @@ static XNN_INLINE int16x8_t quantize_eight(const struct quantization* by, const 
 }
 
 static XNN_INLINE void quantize(const struct quantization* by, const float* from, int8_t* to) {
-  const int8x16_t bytes = vqmovn_high_s16(vqmovn_s16(quantize_eight(by, from)), quantize_eight(by, from + 8));
-  vst1q_s8(to, veorq_s8(bytes, by->offset));
+  vst1q_s8(to, vqmovn_high_s16(vqmovn_s16(quantize_eight(by, from)), quantize_eight(by, from + 8)));
 }
 
 void xnnpack_sys_neon_f32_to_qd8(
     size_t count, const float* input, int8_t* output, float scale, int32_t zero_point, int32_t offset)
 {
-  // Adding the offset to a byte and flipping its sign are the same.
-  assert(offset == 0 || offset == -INT8_MIN);
-  const struct quantization by = {
-      .scale = vdupq_n_f32(scale),
-      .zero_point = vdupq_n_s16((int16_t) zero_point),
-      .offset = vdupq_n_s8((int8_t) (uint8_t) offset),
-  };
+  // No microkernel for ARM takes images without a sign.
+  assert(offset == 0);
+  const struct quantization by = {.scale = vdupq_n_f32(scale), .zero_point = vdupq_n_s16((int16_t) zero_point)};
   for (; count >= 4 * LANES; count -= 4 * LANES) {
     UNROLL for (size_t i = 0; i < 4; i++) {
       quantize(&by, input + i * LANES, output + i * LANES);
