@@ -47,25 +47,40 @@ def strided(stride, dilation=1):
     return options | ({"dilationHFactor": dilation, "dilationWFactor": dilation} if dilation > 1 else {})
 
 
-def conv(size, channels, out, kernel, stride=1, dilation=1):
+def sides(size):
+    """Height and width of a size that is one number for squares."""
+    return size if isinstance(size, tuple) else (size, size)
+
+
+def changes(stride, dilation):
+    return (f" s{stride}" if stride > 1 else "") + (f" dilated {dilation}" if dilation > 1 else "")
+
+
+def conv(size, channels, out, kernel, stride=1, dilation=1, groups=1):
+    image, window = sides(size), sides(kernel)
+    inputs = channels // groups
+
     def draw(d):
-        filters = weights(d, (out, kernel, kernel, channels), 0, kernel * kernel * channels)
-        image = d.activation((1, size, size, channels), (-2.0, 2.0))
-        return Case((image, filters, Bias(d.normal(out))), ("Conv2DOptions", strided(stride, dilation)))
+        filters = weights(d, (out, *window, inputs), 0, window[0] * window[1] * inputs)
+        of_image = d.activation((1, *image, channels), (-2.0, 2.0))
+        return Case((of_image, filters, Bias(d.normal(out))), ("Conv2DOptions", strided(stride, dilation)))
 
-    changes = (f" s{stride}" if stride > 1 else "") + (f" dilated {dilation}" if dilation > 1 else "")
-    return f"{kernel}x{kernel}{changes} {named((size, size, channels))} to {out}", draw
+    grouped = f" in {groups} groups" if groups > 1 else ""
+    return f"{named(window)}{changes(stride, dilation)} {named((*image, channels))} to {out}{grouped}", draw
 
 
-def depthwise(size, channels, kernel, stride=1, dilation=1):
+def depthwise(size, channels, kernel, stride=1, dilation=1, multiplier=1):
+    image, window = sides(size), sides(kernel)
+    out = channels * multiplier
+
     def draw(d):
-        filters = weights(d, (1, kernel, kernel, channels), 3, kernel * kernel)
-        image = d.activation((1, size, size, channels), (-2.0, 2.0))
-        options = strided(stride, dilation) | {"depthMultiplier": 1}
-        return Case((image, filters, Bias(d.normal(channels))), ("DepthwiseConv2DOptions", options))
+        filters = weights(d, (1, *window, out), 3, window[0] * window[1])
+        of_image = d.activation((1, *image, channels), (-2.0, 2.0))
+        options = strided(stride, dilation) | {"depthMultiplier": multiplier}
+        return Case((of_image, filters, Bias(d.normal(out))), ("DepthwiseConv2DOptions", options))
 
-    changes = (f" s{stride}" if stride > 1 else "") + (f" dilated {dilation}" if dilation > 1 else "")
-    return f"{kernel}x{kernel}{changes} {named((size, size, channels))}", draw
+    multiplied = f" to {out}" if multiplier > 1 else ""
+    return f"{named(window)}{changes(stride, dilation)} {named((*image, channels))}{multiplied}", draw
 
 
 def transposed(size, channels, out, kernel, stride=2):
@@ -186,10 +201,13 @@ SWEPT = {
     "CONV_2D": Swept(LAYER, dict([
         conv(7, 512, 512, 1), conv(224, 3, 32, 3, 2), conv(56, 64, 128, 1), conv(28, 96, 24, 1), conv(14, 256, 256, 1),
         conv(56, 64, 64, 3), conv(14, 128, 128, 3), conv(28, 64, 128, 3, 2), conv(28, 32, 32, 5), conv(28, 64, 64, 3, 1, 2),
+        conv(224, 3, 64, 7, 2), conv(224, 3, 96, 4, 4), conv(56, 64, 128, 1, 2), conv(28, 128, 128, 3, groups=32),
+        conv(14, 256, 256, 1, groups=4), conv((1, 400), 64, 64, (1, 5)), conv((49, 10), 1, 64, (10, 4), 2),
     ])),
     "DEPTHWISE_CONV_2D": Swept(LAYER, dict([
         depthwise(7, 512, 3), depthwise(112, 32, 3), depthwise(112, 64, 3, 2), depthwise(14, 256, 3), depthwise(28, 120, 5),
-        depthwise(28, 96, 5, 2), depthwise(28, 64, 3, 1, 2),
+        depthwise(28, 96, 5, 2), depthwise(28, 64, 3, 1, 2), depthwise(14, 192, 7), depthwise(28, 48, 9, 2),
+        depthwise((1, 200), 144, (1, 31)), depthwise(28, 32, 3, multiplier=2),
     ])),
     "FULLY_CONNECTED": Swept((*LAYER, "int4"), dict([
         dense(1, 256, 256), dense(1, 1024, 1000), dense(64, 256, 256), dense(64, 512, 512), dense(128, 64, 10),

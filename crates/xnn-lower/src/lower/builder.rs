@@ -118,6 +118,11 @@ impl<'a> Builder<'a> {
         self.graph.push_value(Value::new(datatype, quantization, dims).with_data(data))
     }
 
+    /// A constant of the graph.
+    pub fn constant_value(&self, id: ValueId) -> Value {
+        self.graph.values[id.index()].clone()
+    }
+
     /// Changes the dimensions of a constant from [`Builder::constant`], but not its elements.
     pub fn reshape_constant(&mut self, id: ValueId, dims: &[usize]) {
         self.graph.values[id.index()].dims = dims.to_vec();

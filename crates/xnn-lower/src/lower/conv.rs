@@ -1,6 +1,6 @@
 //! Lowers CONV_2D, DEPTHWISE_CONV_2D and TRANSPOSE_CONV.
 
-use xnn_format::{Conv2d, NodeOp, Padding2d, Size2d, ValueId, flags};
+use xnn_format::{Conv2d, NodeOp, Padding2d, Quantization, Size2d, ValueId, flags};
 
 use super::activation::{finish_fused, start_fused};
 use super::builder::Builder;
@@ -16,6 +16,11 @@ pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
     match plan.form {
         ConvForm::Dense => {
             let values = weights(b, &plan.layer, None);
+            convolution(b, plan, &values, NodeOp::Conv2d);
+        }
+        ConvForm::Merged { times } => {
+            let mut values = weights(b, &plan.layer, None);
+            values.filter = merged_filter(b, plan, values.filter, times);
             convolution(b, plan, &values, NodeOp::Conv2d);
         }
         ConvForm::Depthwise => {
@@ -55,6 +60,33 @@ fn convolution(b: &mut Builder<'_>, plan: &Conv, values: &LayerValues, node: fn(
     node.output_range = range;
     node.flags = node_flags;
     finish_fused(b, activation);
+}
+
+/// The filter of merged groups: each output channel has zero weights for the inputs of other groups.
+fn merged_filter(b: &mut Builder<'_>, plan: &Conv, filter: ValueId, times: usize) -> ValueId {
+    let (inputs, outputs) =
+        (plan.group_input_channels as usize, plan.group_output_channels as usize);
+    let (inputs_before, outputs_before) = (inputs / times, outputs / times);
+    let value = b.constant_value(filter);
+    let zero = match value.quantization {
+        Quantization::PerTensor { zero_point, .. } => zero_point as u8,
+        _ => 0,
+    };
+    let mut dims = value.dims.clone();
+    let bytes = value.data.clone().unwrap_or_default();
+    let channel_bytes = dims[1..].iter().product::<usize>().max(1);
+    let mut merged = Vec::with_capacity(bytes.len() * times);
+    for (channel, weights) in bytes.chunks_exact(channel_bytes).enumerate() {
+        let before = channel % outputs / outputs_before * inputs_before;
+        for position in weights.chunks_exact(inputs_before) {
+            merged.resize(merged.len() + before, zero);
+            merged.extend_from_slice(position);
+            merged.resize(merged.len() + inputs - inputs_before - before, zero);
+        }
+    }
+    dims[3] = inputs;
+    let (datatype, quantization) = (value.datatype, value.quantization.clone());
+    b.constant(datatype, quantization, &dims, merged.into())
 }
 
 /// The input with each channel repeated. The range, by which it is quantized, does not change.

@@ -28,7 +28,7 @@ static XNN_INLINE void join(
 {
   for (size_t at = 0; at < inputs; at += depth) {
     _Pragma("GCC unroll 6") for (size_t row = 0; row < rows; row++) {
-      // What is behind the position is written again, or not multiplied.
+      // Inputs behind the position are written again, or not multiplied.
       copy_few(to[row] + at, input_at(from[row], zero, offset));
     }
     from += rows;

@@ -21,7 +21,7 @@ static XNN_INLINE XNN_OOB_READS void join(size_t rows, const struct input* input
   const uint8_t* const* from = input->rows;
   for (size_t at = 0; at < input->positions * apart; at += apart) {
     UNROLL for (size_t row = 0; row < rows; row++) {
-      // What is behind the position is written again, or not multiplied.
+      // Inputs behind the position are written again, or not multiplied.
       vst1q_u8(to->bytes[row] + at, vandq_u8(vld1q_u8(address_of(input, from[row])), exist));
     }
     from += input->rows_of_position;
