@@ -4,7 +4,7 @@
 use super::{Edit, Files};
 
 pub const EDITS: &[Edit] =
-    &[WHOLE_IMAGES, BINARY_ROWS, SHORT_COPIES, COPIES_IN_PLACE, ROWS, SLICES, PADS];
+    &[WHOLE_IMAGES, BINARY_ROWS, SOFTMAX_ROWS, SHORT_COPIES, COPIES_IN_PLACE, ROWS, SLICES, PADS];
 
 const WHOLE_IMAGES: Edit = Edit {
     name: "poolings of whole images",
@@ -33,6 +33,23 @@ const BINARY_ROWS: Edit = Edit {
             "(pthreadpool_task_1d_t)xnn_compute_elementwise_binary_1d;\n            \
              op->compute[0].range[0] = compressed_output_shape[1];\n            \
              xnnpack_sys_join_rows(op, num_threads);\n",
+            1,
+        ),
+    ],
+};
+
+const SOFTMAX_ROWS: Edit = Edit {
+    name: "softmax of short rows",
+    why: "XNNPACK has a microkernel for each step, which wait for each other; see csrc/hooks/softmax.c",
+    files: Files::These(&["src/operators/softmax-nc.c"]),
+    changes: &[
+        include_header!("hooks/softmax.h"),
+        (
+            "(pthreadpool_task_1d_t) xnn_compute_floating_point_softmax;\n  \
+             softmax_op->compute[0].range[0] = batch_size;\n",
+            "(pthreadpool_task_1d_t) xnn_compute_floating_point_softmax;\n  \
+             softmax_op->compute[0].range[0] = batch_size;\n  \
+             xnnpack_sys_softmax_rows(softmax_op, log2_element_size);\n",
             1,
         ),
     ],

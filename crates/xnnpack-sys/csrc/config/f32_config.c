@@ -10,6 +10,7 @@
 #include "ukernels/pool_rows_f32.h"
 #include "hooks/quantize_qd8.h"
 #include "ukernels/resize_f32.h"
+#include "ukernels/softmax_f32.h"
 #include "ukernels/special_f32.h"
 #include "ukernels/unary_f32.h"
 #include "xnnpack/microfnptr.h"
@@ -188,6 +189,20 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
 #else
   return xnnpack_sys_portable_f32_to_qd8;
 #endif
+}
+
+xnnpack_sys_f32_softmax_rows_fn xnnpack_sys_f32_softmax_rows_function(size_t count) {
+#if AVX512F
+  if (has_avx512f()) {
+    return count <= SOFTMAX_F32_FLOATS(64) ? xnnpack_sys_f32_softmax_rows__avx512f : NULL;
+  }
+#endif
+#if XNN_ARCH_X86_64
+  if (has_avx2() && count <= SOFTMAX_F32_FLOATS(32)) {
+    return xnnpack_sys_f32_softmax_rows__avx2;
+  }
+#endif
+  return NULL;
 }
 
 #if XNN_ARCH_X86_64

@@ -10,6 +10,8 @@
 
 #include "ukernels/unary_f32_x86.h"
 
+#include "ukernels/softmax_f32_x86.h"
+
 #include <stdint.h>
 
 #include <immintrin.h>

@@ -3,3 +3,5 @@
 #define ISA avx2
 
 #include "ukernels/unary_f32_x86.h"
+
+#include "ukernels/softmax_f32_x86.h"
