@@ -7,7 +7,7 @@ use xnn_model::{DType, Quantization};
 use super::activation::{FusedActivation, activation};
 use super::checks;
 use super::options::RuleOptions;
-use super::weights::{Arithmetic, Layer, arithmetic, bias as check_bias};
+use super::weights::{Arithmetic, DynamicFilter, Layer, arithmetic, bias as check_bias};
 use crate::dynamic_range::DynamicRange;
 use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
@@ -108,9 +108,10 @@ pub(crate) fn conv_2d(
     let times = match arithmetic {
         // Zeros times infinity would be NaN in other groups.
         Arithmetic::Float | Arithmetic::WeightsUnpacked => 1,
-        Arithmetic::Dynamic(_) | Arithmetic::DynamicImages | Arithmetic::Quantized(_) => {
-            merged_groups(groups, filter)
-        }
+        Arithmetic::Dynamic(DynamicFilter::Int4 | DynamicFilter::Blockwise) => 1,
+        Arithmetic::Dynamic(DynamicFilter::Int8)
+        | Arithmetic::DynamicImages
+        | Arithmetic::Quantized(_) => merged_groups(groups, filter),
     };
     let conv = Conv {
         groups: checks::dim(filter, groups / times)?,
@@ -185,8 +186,7 @@ pub(crate) fn depthwise_conv_2d(
     };
     let multiplier = output_channels / input_channels;
     let (form, groups, group_output_channels) = match arithmetic {
-        // For one channel it is a convolution without groups.
-        _ if multiplier > 1 && (input_channels > 1 || arithmetic == Arithmetic::DynamicImages) => {
+        _ if repeats_channels(arithmetic, input_channels, multiplier) => {
             (ConvForm::DepthwiseRepeated { times: multiplier }, output_channels, 1)
         }
         _ => (ConvForm::Depthwise, input_channels, multiplier),
@@ -198,6 +198,19 @@ pub(crate) fn depthwise_conv_2d(
         group_output_channels: checks::dim(filter, group_output_channels)?,
         ..conv
     })
+}
+
+/// Whether to repeat channels that have several filters each.
+fn repeats_channels(arithmetic: Arithmetic, input_channels: usize, multiplier: usize) -> bool {
+    /// XNNPACK's tile of floats is not wider. A group that fills it is computed as fast.
+    const TILE: usize = 8;
+    match arithmetic {
+        Arithmetic::DynamicImages => multiplier > 1,
+        // One channel is a convolution without groups.
+        _ if input_channels == 1 || multiplier == 1 => false,
+        Arithmetic::Float | Arithmetic::WeightsUnpacked => multiplier < TILE,
+        Arithmetic::Dynamic(_) | Arithmetic::Quantized(_) => true,
+    }
 }
 
 /// Whether the weights are 8-bit with different scales.

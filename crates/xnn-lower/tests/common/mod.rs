@@ -10,6 +10,7 @@ use xnn_lower::{
     Compile, CompileError, Decision, PartitionOptions, Partitioning, TargetFeatures, partition,
 };
 use xnn_model::infer;
+use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 use xnn_testing::GraphBuilder;
 
 /// Accepts every graph, for a processor with these features.
@@ -51,4 +52,25 @@ pub fn code(partitioning: &Partitioning, index: usize) -> Option<&'static str> {
         Decision::Delegated { .. } => None,
         Decision::NotDelegated(why) => Some(why.code()),
     }
+}
+
+/// The graph of a fully delegated model.
+pub fn lowered(g: GraphBuilder) -> Graph {
+    let mut partitions = decide(g).partitions;
+    assert_eq!(partitions.len(), 1);
+    Arc::unwrap_or_clone(partitions.remove(0).graph)
+}
+
+/// The kinds of a graph's nodes.
+pub fn kinds(graph: &Graph) -> Vec<&'static str> {
+    graph.nodes.iter().map(|node| node.op.kind()).collect()
+}
+
+/// Runs a graph with one input, and returns its only output.
+pub fn run(graph: Graph, input: &[u8]) -> Vec<u8> {
+    let program = Program::new(graph, &ProgramOptions::default()).unwrap();
+    let mut session = Session::new(&program, &SessionOptions::default()).unwrap();
+    session.input_mut(0).copy_from_slice(input);
+    session.run().unwrap();
+    session.output(0).to_vec()
 }
