@@ -162,6 +162,7 @@ const SUITES: &[Suite] = &[
     suite(Full, "xnn-lower", "composed"),
     suite(Full, "xnn-lower", "dynamic_range"),
     suite(Full, "xnn-lower", "forms"),
+    suite(Full, "xnn-lower", "groups"),
     suite(Full, "xnn-lower", "fp16_weights"),
     suite(Full, "xnn-lower", "optimize"),
     suite(Full, "xnn-lower", "partitions"),
