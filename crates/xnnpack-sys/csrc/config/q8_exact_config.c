@@ -117,6 +117,7 @@ const struct xnn_gemm_config* xnnpack_sys_exact_qd8_gemm_config_for(
 const struct xnn_dwconv_config* xnnpack_sys_exact_depthwise_config_for(
     const struct xnn_dwconv_config* configs, const void* kernel, size_t weights)
 {
+  // Microkernels for more than 25 weights add in 32 bits (`depthwise_q8_neon.c`).
   const bool is_exact = has_dot_products() || configs->primary_tile > 25;
   if (is_exact || !has_least_weight(kernel, weights)) {
     return configs;

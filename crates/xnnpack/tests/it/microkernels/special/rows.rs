@@ -143,7 +143,7 @@ fn softmax() {
     let random = &mut Random::new(54);
     // Up to 256 floats have a microkernel of their own.
     for length in (1..=70).chain([100, 127, 128, 129, 161, 196, 239, 255, 256, 257, 300]) {
-        for _ in 0..8 {
+        for _ in 0..20 {
             let rows: Vec<f32> = (0..3).flat_map(|_| draw_row(length, random)).collect();
             let mut fixture = Fixture::new();
             let input = fixture.input(f32(&[3, length]), &rows);
