@@ -234,6 +234,14 @@ void xnnpack_sys_compute_igemm(
   compute_igemm(context, 0, m, n, rows, channels);
 }
 
+void xnnpack_sys_compute_igemm_tiles(
+    const struct igemm_context* context, size_t m, size_t n, size_t rows, size_t channels, size_t tile_rows)
+{
+  for (size_t at = 0; at < rows; at += tile_rows) {
+    compute_igemm(context, 0, m + at, n, min(tile_rows, rows - at), channels);
+  }
+}
+
 void xnnpack_sys_compute_batch_igemm(
     const struct igemm_context* context, size_t image, size_t m, size_t n, size_t rows, size_t channels)
 {

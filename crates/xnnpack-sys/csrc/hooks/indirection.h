@@ -68,6 +68,9 @@ bool xnnpack_sys_tiles_repeat(xnn_operator_t op, size_t tile);
 // XNNPACK's functions that compute tiles and rows, for pointers that repeat.
 void xnnpack_sys_compute_igemm(
     const struct igemm_context* context, size_t m, size_t n, size_t rows, size_t channels);
+// The first of them for tiles of `tile_rows` rows one after the other.
+void xnnpack_sys_compute_igemm_tiles(
+    const struct igemm_context* context, size_t m, size_t n, size_t rows, size_t channels, size_t tile_rows);
 void xnnpack_sys_compute_batch_igemm(
     const struct igemm_context* context, size_t image, size_t m, size_t n, size_t rows, size_t channels);
 void xnnpack_sys_compute_dqigemm(

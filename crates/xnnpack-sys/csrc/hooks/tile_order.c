@@ -5,9 +5,9 @@
 // all rows, before the next channels. The same microkernel computes each output from the same operands, so that results are the
 // same.
 //
-// Each of several threads computes tiles of neighbouring rows in turn: distributing tiles one by one takes a few per cent of a
-// product's time. With AMX a single thread does so, too, because registers then keep their shapes between tiles, and microkernels
-// need not decide for each tile whether AMX is late (`gemm_q8.h`).
+// Each thread computes tiles of neighbouring rows in turn: distributing tiles one by one takes a few per cent of a product's time.
+// With AMX, registers then keep their shapes between tiles, too, and microkernels need not decide for each tile whether AMX is late
+// (`gemm_q8.h`).
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,8 +45,12 @@ struct product {
 
 static void compute_in_turn(const struct product* product, size_t row, size_t channel, size_t rows, size_t channels) {
   xnnpack_sys_amx_turn = (struct amx_turn) {.keeps_shapes = true, .is_late = product->amx_is_late};
-  for (size_t at = 0; at < rows; at += product->tile_rows) {
-    product->task(product->context, row + at, channel, min(product->tile_rows, rows - at), channels);
+  if (product->task == (pthreadpool_task_2d_tile_2d_t) xnnpack_sys_compute_igemm) {
+    xnnpack_sys_compute_igemm_tiles(product->context, row, channel, rows, channels, product->tile_rows);
+  } else {
+    for (size_t at = 0; at < rows; at += product->tile_rows) {
+      product->task(product->context, row + at, channel, min(product->tile_rows, rows - at), channels);
+    }
   }
   xnnpack_sys_amx_turn = (struct amx_turn) {.keeps_shapes = false};
 }
@@ -108,16 +112,16 @@ void xnnpack_sys_parallelize_2d_tile_2d(
     const size_t fitting = max(budget / weights.stride / weights.nr, 1) * weights.nr;
     tile_channels = min(tile_channels, fitting);
   }
-  // Only microkernels for AMX have as many rows.
-  const bool has_shapes = tile_rows >= AMX_TILE_ROWS && xnnpack_sys_has_amx();
   const size_t threads = pthreadpool_get_threads_count(threadpool);
-  struct product in_turn = {.task = task, .context = context, .tile_rows = tile_rows};
-  if (has_shapes || threads > 1) {
-    in_turn.amx_is_late = xnnpack_sys_q8_amx_is_late(rows, weights.stride, channels / threads);
-    tile_rows = rows_in_turn(threads, rows, channels, tile_rows, tile_channels);
-    task = (pthreadpool_task_2d_tile_2d_t) compute_in_turn;
-    context = &in_turn;
-  }
+  struct product in_turn = {
+      .task = task,
+      .context = context,
+      .tile_rows = tile_rows,
+      .amx_is_late = xnnpack_sys_q8_amx_is_late(rows, weights.stride, channels / threads),
+  };
+  tile_rows = rows_in_turn(threads, rows, channels, tile_rows, tile_channels);
+  task = (pthreadpool_task_2d_tile_2d_t) compute_in_turn;
+  context = &in_turn;
   if (is_large) {
     struct product swapped = {.task = task, .context = context, .tile_rows = tile_rows};
     pthreadpool_parallelize_2d_tile_2d(
