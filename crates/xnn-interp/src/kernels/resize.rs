@@ -1,5 +1,7 @@
 //! RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
 
+use std::ops::{Add, AddAssign, Mul};
+
 use xnn_model::op::ResizeOptions;
 use xnn_model::{DType, Op};
 
@@ -57,12 +59,10 @@ pub(super) fn bilinear(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
         DType::U8 => by_floats(options, |q: u8| f32::from(q), |sum| (sum + 0.5) as u8),
         // Sums of int8 fit in 32 bits. Ties are rounded away from 0: a shift rounds down, and one
         // less is added to negative sums.
-        DType::I8 => by_integers(options, |above, difference, y| {
-            let sum = above * ONE + difference * y;
+        DType::I8 => by_integers(options, |sum: i32| {
             ((sum + HALF + (sum >> (i32::BITS - 1))) >> (2 * BITS)) as i8
         }),
-        DType::I16 => by_integers(options, |above, difference, y| {
-            let sum = i64::from(above) * i64::from(ONE) + i64::from(difference) * i64::from(y);
+        DType::I16 => by_integers(options, |sum: i64| {
             ((sum + i64::from(HALF) + (sum >> (i64::BITS - 1))) >> (2 * BITS)) as i16
         }),
         other => context.unsupported(other),
@@ -135,12 +135,12 @@ const ONE: i32 = 1 << BITS;
 const HALF: i32 = 1 << (2 * BITS - 1);
 
 /// Interpolates in fixed point: first between neighbors in the two rows of the image, whose sums all
-/// results between these rows share, and then between the sums. `mix` gets the sum in the row
-/// above, how much larger the sum below is, and the fraction of the way between them. Integers
-/// have the same sum in any order.
-fn by_integers<T: Element + Into<i32>>(
+/// results between these rows share, and then between the sums. From one row of results to the next
+/// a total changes by the same amount, which takes no multiplication. Integers have the same sum in
+/// any order.
+fn by_integers<T: Element + Into<i32>, S: Sum>(
     options: ResizeOptions,
-    mix: impl Fn(i32, i32, i32) -> T + Copy + Send + Sync + 'static,
+    round: impl Fn(S) -> T + Copy + Send + Sync + 'static,
 ) -> Result<Run, Refusal> {
     run(move |call| {
         let (from, to) = sizes(call)?;
@@ -155,28 +155,51 @@ fn by_integers<T: Element + Into<i32>>(
                 }
             }
         };
-        let [mut sums, mut differences] = [0, 1].map(|_| vec![0; to[2] * channels]);
+        let count = to[2] * channels;
+        let [mut sums_above, mut sums_below] = [0, 1].map(|_| vec![0; count]);
+        let [mut totals, mut steps] = [0, 1].map(|_| vec![S::default(); count]);
+        // The position of the last row, and how far apart the last two were, if `steps` are theirs.
+        let (mut last, mut distance) = (0, None);
         interpolate(call, &rows, |[above, below], change, y, results: &mut [T]| {
             match change {
                 Change::None => {}
-                // The row below is the next row above.
-                Change::Next => {
-                    sums.iter_mut().zip(&differences).for_each(|(above, below)| *above += below);
-                }
-                Change::Both => between(above, &mut sums),
+                Change::Next => std::mem::swap(&mut sums_above, &mut sums_below),
+                Change::Both => between(above, &mut sums_above),
             }
             if change != Change::None {
-                between(below, &mut differences);
-                differences.iter_mut().zip(&sums).for_each(|(below, above)| *below -= above);
+                between(below, &mut sums_below);
             }
-            for (result, (&above, &difference)) in
-                results.iter_mut().zip(sums.iter().zip(&differences))
-            {
-                *result = mix(above, difference, y);
+            let advance = y - std::mem::replace(&mut last, y);
+            let results = results.iter_mut().zip(&mut totals);
+            let sums = sums_above.iter().zip(&sums_below);
+            if change != Change::None {
+                distance = None;
+                for ((result, total), (&above, &below)) in results.zip(sums) {
+                    *total = S::from(above) * S::from(ONE) + S::from(below - above) * S::from(y);
+                    *result = round(*total);
+                }
+            } else if distance != Some(advance) {
+                distance = Some(advance);
+                for ((result, total), ((&above, &below), step)) in results.zip(sums.zip(&mut steps))
+                {
+                    *step = S::from(below - above) * S::from(advance);
+                    *total += *step;
+                    *result = round(*total);
+                }
+            } else {
+                for ((result, total), &step) in results.zip(&steps) {
+                    *total += step;
+                    *result = round(*total);
+                }
             }
         })
     })
 }
+
+/// Integers that hold products of an element with both weights.
+trait Sum: Copy + Default + From<i32> + Add<Output = Self> + Mul<Output = Self> + AddAssign {}
+impl Sum for i32 {}
+impl Sum for i64 {}
 
 fn integer_neighbours(from: usize, to: usize, options: &ResizeOptions) -> Vec<Between<i32>> {
     let (size, count, one) = (from as i64, to as i64, i64::from(ONE));
