@@ -25,7 +25,12 @@ pub(crate) fn work(graph: &Subgraph, index: usize) -> u64 {
     match &operator.op {
         op if keeps_bytes(op) => 0,
         // They read only the elements that they write.
-        Op::Slice | Op::Split(_) | Op::SplitV(_) | Op::StridedSlice(_) | Op::Unpack(_) => written(),
+        Op::Gather(_)
+        | Op::Slice
+        | Op::Split(_)
+        | Op::SplitV(_)
+        | Op::StridedSlice(_)
+        | Op::Unpack(_) => written(),
         _ => {
             let read = operator.inputs.iter().flatten().map(elements).max().unwrap_or(0);
             macs(graph, index).max(written()).max(read)

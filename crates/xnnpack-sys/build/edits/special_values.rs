@@ -120,14 +120,15 @@ const REFERENCE_KERNELS: Edit = Edit {
 };
 
 const QUANTIZED_ROWS: Edit = Edit {
-    name: "rows that are not finite",
-    why: "no integer represents NaN or infinity: everything computed from such a row is NaN (its range is NaN, see csrc/ukernels/special_f32.c)",
+    name: "quantization of rows",
+    why: "everything computed from a row with NaN or infinity is NaN, and XNNPACK's function waits for a branch; see csrc/hooks/quantize_rows.h",
     files: Files::These(&["src/operator-run.c"]),
-    changes: &[(
-        "xnn_f32_qd8_asymmetric_quantization_params(minmax[0], minmax[1])",
-        "__builtin_isfinite(minmax[1] - minmax[0]) \
-         ? xnn_f32_qd8_asymmetric_quantization_params(minmax[0], minmax[1]) \
-         : (struct xnn_qd8_quantization_params) {.zero_point = 0, .inv_scale = __builtin_nanf(\"\")}",
-        1,
-    )],
+    changes: &[
+        include_header!("hooks/quantize_rows.h"),
+        (
+            "xnn_f32_qd8_asymmetric_quantization_params(minmax[0], minmax[1])",
+            "xnnpack_sys_row_quantization(minmax[0], minmax[1])",
+            1,
+        ),
+    ],
 };

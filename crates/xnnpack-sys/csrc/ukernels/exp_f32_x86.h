@@ -35,11 +35,22 @@ static XNN_INLINE void apply(vfloat (*function)(vfloat), size_t batch, const flo
   }
 }
 
-// Computes a polynomial; its first coefficient is that of the highest power.
+// Computes a polynomial; its first coefficient is that of the highest power. Pairs of terms are multiplied by powers of the square: half
+// as many steps wait for each other. With FMA short polynomials take a tenth longer in pairs.
 static XNN_INLINE vfloat polynomial(size_t count, const float* coefficients, vfloat x) {
+#if defined(__FMA__) || defined(__AVX512F__)
+  const size_t in_turn = count > 8 ? 2 - count % 2 : count;
+#else
+  const size_t in_turn = 2 - count % 2;
+#endif
   vfloat sum = VINT(set1_ps, coefficients[0]);
-  _Pragma("GCC unroll 8") for (size_t i = 1; i < count; i++) {
+  _Pragma("GCC unroll 8") for (size_t i = 1; i < in_turn; i++) {
     sum = vfloat_add_product(VINT(set1_ps, coefficients[i]), sum, x);
+  }
+  const vfloat square = VINT(mul_ps, x, x);
+  _Pragma("GCC unroll 8") for (size_t i = in_turn; i < count; i += 2) {
+    const vfloat pair = vfloat_add_product(VINT(set1_ps, coefficients[i + 1]), VINT(set1_ps, coefficients[i]), x);
+    sum = vfloat_add_product(pair, sum, square);
   }
   return sum;
 }
@@ -83,7 +94,7 @@ static XNN_INLINE void apply_by_kind(
   size_t count = batch / sizeof(float);
   for (; count >= BLOCK; count -= BLOCK, from += BLOCK, to += BLOCK) {
     vfloat others = VINT(setzero_ps);
-    for (size_t i = 0; i < BLOCK; i += VECTOR_LANES) {
+    _Pragma("GCC unroll 4") for (size_t i = 0; i < BLOCK; i += VECTOR_LANES) {
       others = VINT(or_ps, others, outside(VINT(loadu_ps, from + i)));
     }
     if (!has_sign(others)) {
