@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use xnn_lower::{Decision, PartitionOptions, Partitioning, Unchecked, WhyNot, partition};
-use xnn_model::op::{CustomOptions, Op, PackOptions};
+use xnn_model::op::{CustomOptions, GatherOptions, Op, PackOptions};
 use xnn_model::{DType, Quantization, TensorId, ZeroPoints, infer};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 use xnn_testing::GraphBuilder;
@@ -52,6 +52,16 @@ fn slice(size: i32) -> impl FnOnce(&mut GraphBuilder, TensorId, TensorId) {
     }
 }
 
+/// A GATHER of the first `count` columns.
+fn gather(count: i32) -> impl FnOnce(&mut GraphBuilder, TensorId, TensorId) {
+    move |graph, from, to| {
+        let columns: Vec<i32> = (0..count).collect();
+        let columns = graph.constant_i32("columns", &[columns.len()], &columns);
+        let options = GatherOptions { axis: 1, ..GatherOptions::default() };
+        graph.op(Op::Gather(options), &[from, columns], &[to]);
+    }
+}
+
 #[track_caller]
 fn assert_not_delegated(graph: GraphBuilder) {
     let partitioning = decide(graph, &PartitionOptions::default());
@@ -87,6 +97,8 @@ fn a_boundary_may_have_16_bytes_for_each_element() {
     // 3 elements of 12: 60 bytes of boundary tensors. 4 of 12: 64.
     assert_not_delegated(between([12, 3], slice(3)));
     assert_delegated(between([12, 4], slice(4)), &PartitionOptions::default());
+    assert_not_delegated(between([12, 3], gather(3)));
+    assert_delegated(between([12, 4], gather(4)), &PartitionOptions::default());
 }
 
 #[test]

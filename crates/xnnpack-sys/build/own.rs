@@ -19,7 +19,7 @@ pub const SOURCES: [Source; 142] = [
     Source { file: "csrc/packing/within_rows.c", isas: &[] },
     Source { file: "csrc/hooks/tile_order.c", isas: &[] },
     Source { file: "csrc/config/f32_config.c", isas: &[] },
-    Source { file: "csrc/config/f32_joined_config.c", isas: &["neon"] },
+    Source { file: "csrc/config/f32_joined_config.c", isas: &[] },
     Source { file: "csrc/config/q8_gemm_config.c", isas: &[] },
     Source { file: "csrc/config/q8_depthwise_config.c", isas: &[] },
     Source { file: "csrc/config/q8_elementwise_config.c", isas: &[] },

@@ -198,8 +198,8 @@ xnnpack_sys_f32_softmax_rows_fn xnnpack_sys_f32_softmax_rows_function(size_t cou
   }
 #endif
 #if XNN_ARCH_X86_64
-  if (has_avx2() && count <= SOFTMAX_F32_FLOATS(32)) {
-    return xnnpack_sys_f32_softmax_rows__avx2;
+  if (has_avx() && count <= SOFTMAX_F32_FLOATS(32)) {
+    return has_avx2() ? xnnpack_sys_f32_softmax_rows__avx2 : xnnpack_sys_f32_softmax_rows__avx;
   }
 #endif
   return NULL;

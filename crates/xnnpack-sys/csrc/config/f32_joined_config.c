@@ -1,8 +1,8 @@
-// Convolutions of floats with fewer than four inputs at a position, as in the first layer of most models, on 64-bit ARM, see `operators.h`.
+// Convolutions of floats with fewer than four inputs at a position, as in the first layer of most models, see `operators.h`.
 //
-// XNNPACK's microkernels take four inputs in a step, and fewer one by one. Here the inputs of all positions are copied one behind the
-// other, and multiplied as a row of a matrix, for which weights are packed in the same order. Results are the same bit for bit. On x86-64,
-// where microkernels take one input in a step, the copies take as long as they save.
+// The inputs of all positions are copied one behind the other, and multiplied as a row of a matrix, for which weights are packed in the
+// same order: once for all tiles of channels. Results are the same bit for bit. On ARM, XNNPACK's microkernels take four inputs in a step,
+// and fewer one by one, so that a single tile gains, too.
 
 #include "config/config.h"
 
@@ -51,6 +51,7 @@ static XNN_INLINE void join(
 
 JOINED(1)
 JOINED(4)
+JOINED(5)
 JOINED(6)
 
 static void replace(struct xnn_gemm_config* config, size_t rows, xnn_igemm_ukernel_fn joined) {
@@ -64,6 +65,7 @@ static void replace(struct xnn_gemm_config* config, size_t rows, xnn_igemm_ukern
 static void choose_joined(struct xnn_gemm_config* config) {
   replace(config, 1, (xnn_igemm_ukernel_fn) joined_1);
   replace(config, 4, (xnn_igemm_ukernel_fn) joined_4);
+  replace(config, 5, (xnn_igemm_ukernel_fn) joined_5);
   replace(config, 6, (xnn_igemm_ukernel_fn) joined_6);
 }
 

@@ -92,21 +92,28 @@ bool xnnpack_sys_takes_narrow_tile(
 // ninths of the speed of two multipliers: with more channels they save less than they cost.
 #define MOST_TILES 7
 
-// The configuration for many channels, and a number of inputs at a position.
-static const struct xnn_gemm_config* wide_config_for(size_t inputs) {
+// The configuration for convolutions with many channels, given the number of inputs at a position.
+static const struct xnn_gemm_config* wide_config_for(size_t inputs, size_t channels) {
+  const struct xnn_gemm_config* wide = xnnpack_sys_f32_gemm_config();
+  if (wide == NULL || inputs >= F32_GEMM_STEP) {
+    return wide;
+  }
 #if XNN_ARCH_ARM64
-  return inputs < F32_GEMM_STEP ? xnnpack_sys_f32_joined_gemm_config() : xnnpack_sys_f32_gemm_config();
+  return xnnpack_sys_f32_joined_gemm_config();
 #elif XNN_ARCH_X86_64
-  // Microkernels for AVX512F and for SSE4.1 take several inputs in a step.
-  const bool take_several = has_avx512f() || !has_avx();
-  return inputs < F32_GEMM_STEP && take_several ? xnn_init_f32_gemm_config() : xnnpack_sys_f32_gemm_config();
+  if (has_avx512f() || !has_avx()) {
+    // Microkernels for AVX512F and for SSE4.1 take several inputs in a step.
+    return xnn_init_f32_gemm_config();
+  }
+  // Copies of more inputs, and for fewer tiles, take as long as they save.
+  return inputs == 1 && channels > wide->nr ? xnnpack_sys_f32_joined_gemm_config() : wide;
 #else
-  return xnnpack_sys_f32_gemm_config();
+  return wide;
 #endif
 }
 
 const struct xnn_gemm_config* xnnpack_sys_conv_f32_gemm_config_for(size_t inputs, size_t channels) {
-  const struct xnn_gemm_config* wide = wide_config_for(inputs);
+  const struct xnn_gemm_config* wide = wide_config_for(inputs, channels);
 #if XNN_ARCH_X86_64
   const struct xnn_gemm_config* narrow = xnnpack_sys_narrow_conv_f32_gemm_config();
   if (wide == NULL || narrow != &narrow_config) {

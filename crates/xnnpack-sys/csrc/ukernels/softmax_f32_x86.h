@@ -1,4 +1,4 @@
-// Softmax of short rows of floats: included behind `unary_f32_x86.h` by the files for AVX2 and AVX512F.
+// Softmax of short rows of floats: included behind `unary_f32_x86.h` by the files for AVX, AVX2 and AVX512F.
 //
 // XNNPACK has a microkernel for each of the maximum, the exponentials and the quotients of a row, and each of them waits for the last one.
 // Here a row stays in registers, and the processor computes the next one while it waits. A row with NaN or infinity becomes NaN, as in
