@@ -277,7 +277,7 @@ impl PartitionSession for Running {
                 slice.ok_or("the memory of an output is too small")?,
             ));
         }
-        Ok(session.run_with(bindings)?)
+        Ok(session.run_bound(&mut bindings)?)
     }
 
     fn threads(&self) -> usize {

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
 use xnn_model::{DType, element_count};
 
-use crate::dims::INLINE;
+use crate::dims::{INLINE, are_equal};
 use crate::strings::pack;
 use crate::tensor::{Element, TensorView, TensorViewMut, reserved_size, storage_size};
 
@@ -128,6 +128,13 @@ pub(crate) enum Lines<'a> {
 }
 
 impl Lines<'_> {
+    fn as_slice(&self) -> &[Line] {
+        match self {
+            Lines::Growing(lines) => lines,
+            Lines::Fixed(lines) => lines,
+        }
+    }
+
     fn as_mut_slice(&mut self) -> &mut [Line] {
         match self {
             Lines::Growing(lines) => lines,
@@ -188,6 +195,15 @@ impl<'a> Output<'a> {
     }
 
     pub(crate) fn reshape(&mut self, dtype: DType, shape: &[usize]) -> Option<()> {
+        let Head { dtype: present, shape: dims, bytes } = &*self.head;
+        // Most outputs of small partitions keep their shape.
+        if dtype != DType::String
+            && *present == dtype
+            && are_equal(dims, shape)
+            && lines_of(*bytes) <= self.lines.as_slice().len()
+        {
+            return Some(());
+        }
         let bytes = reserved_size(dtype, shape)?;
         self.reserve(bytes)?;
         self.head.set(dtype, shape, bytes);

@@ -203,6 +203,28 @@ impl Session {
         Ok(self.runtime.run(&mut all)?)
     }
 
+    /// [`Session::run_with`] with bindings of all inputs and outputs, which are not copied.
+    ///
+    /// ```no_run
+    /// # use xnn_runtime::{AlignedBuffer, Binding, Session};
+    /// # fn run(session: &mut Session, image: &AlignedBuffer, scores: &mut [u8]) -> xnn_runtime::Result<()> {
+    /// let [image_id, scores_id] = [session.inputs()[0].id, session.outputs()[0].id];
+    /// session.run_bound(&mut [
+    ///     Binding::Input(image_id, image.input()),
+    ///     Binding::Output(scores_id, scores.into()),
+    /// ])
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Session::run_with`], or an input or output is not bound.
+    pub fn run_bound(&mut self, bindings: &mut [Binding<'_>]) -> Result<()> {
+        if self.is_empty {
+            return Ok(());
+        }
+        Ok(self.runtime.run(bindings)?)
+    }
+
     /// Requests other dimensions for an input, which [`Session::reshape`] applies.
     ///
     /// # Errors

@@ -45,6 +45,24 @@ fn callers_may_bring_their_own_memory() {
 }
 
 #[test]
+fn callers_may_bring_all_memory_without_a_copy_of_bindings() {
+    let mut session = session();
+    let [rows, y, z] = [session.inputs()[0].id, session.outputs()[0].id, session.outputs()[1].id];
+    let input = AlignedBuffer::of(&[3f32, 4.0]);
+    let [mut first, mut second] = [0, 1].map(|_| AlignedBuffer::new(4));
+    let mut bindings = [
+        Binding::Output(z, second.output()),
+        Binding::Input(rows, input.input()),
+        Binding::Output(y, first.output()),
+    ];
+    let missing = session.run_bound(&mut bindings[..2]).unwrap_err();
+    assert!(missing.to_string().contains("is not bound"), "{missing}");
+    session.run_bound(&mut bindings).unwrap();
+    assert_eq!(first.elements::<f32>().unwrap(), [43.5]);
+    assert_eq!(second.elements::<f32>().unwrap(), [43.5]);
+}
+
+#[test]
 fn memory_that_does_not_match_is_refused() {
     let mut session = session();
     let [rows, z] = [session.inputs()[0].id, session.outputs()[1].id];
