@@ -323,11 +323,17 @@ const QU8_RESCALING: Edit = Edit {
 
 const MATRIX_PRODUCTS: Edit = Edit {
     name: "microkernels of matrix products",
-    why: "the number of rows is often a power of two, of which a tile of 8 rows leaves less over than XNNPACK's of 7",
+    why: "the number of rows is often a power of two, of which a tile of 8 rows leaves less over than XNNPACK's of 7; \
+          without AVX two inputs are taken at a time",
     files: Files::These(&["src/operators/batch-matrix-multiply-nc.c"]),
     changes: &[
         include_header!("config/operators.h"),
-        ("xnn_init_f32_gemm_config()", "xnnpack_sys_f32_rows_gemm_config()", 2),
+        ("xnn_init_f32_gemm_config()", "xnnpack_sys_matrix_f32_gemm_config()", 2),
+        (
+            "(xnn_packw_gemm_gio_ukernel_fn)xnn_pack_f32_gemm_gio_w",
+            "xnnpack_sys_matrix_f32_pack_gio()",
+            1,
+        ),
     ],
 };
 

@@ -15,6 +15,7 @@
 #include "ukernels/unary_f32.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/microparams-init.h"
+#include "xnnpack/pack.h"
 #include "xnnpack/reference-config.h"
 
 static const struct xnn_unary_elementwise_config* f32_to_s32(void) {
@@ -279,12 +280,22 @@ const struct xnn_gemm_config* xnnpack_sys_f32_gemm_config(void) {
   return has_no_avx() ? xnnpack_sys_f32_pairs_gemm_config() : xnnpack_sys_f32_wide_gemm_config();
 }
 
+const struct xnn_gemm_config* xnnpack_sys_matrix_f32_gemm_config(void) {
+  return has_no_avx() ? xnnpack_sys_f32_pairs_gemm_config() : xnnpack_sys_f32_rows_gemm_config();
+}
+
+xnn_packw_gemm_gio_ukernel_fn xnnpack_sys_matrix_f32_pack_gio(void) {
+#if XNN_ARCH_X86_64
+  if (has_no_avx()) {
+    return (xnn_packw_gemm_gio_ukernel_fn) xnnpack_sys_pack_f32_pairs_gio;
+  }
+#endif
+  return (xnn_packw_gemm_gio_ukernel_fn) xnn_pack_f32_gemm_gio_w;
+}
+
 const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags) {
   const bool are_halves = xnnpack_sys_take_flag(flags, XNNPACK_SYS_HALF_WEIGHTS);
-  if (has_no_avx()) {
-    return xnnpack_sys_f32_pairs_gemm_config();
-  }
-  return are_halves ? xnnpack_sys_f32_f16w_gemm_config() : xnnpack_sys_f32_rows_gemm_config();
+  return are_halves && !has_no_avx() ? xnnpack_sys_f32_f16w_gemm_config() : xnnpack_sys_matrix_f32_gemm_config();
 }
 
 static xnn_rdsum_ukernel_fn f32_mean_ukernel(void) {

@@ -107,6 +107,8 @@ const struct xnn_gemm_config* xnnpack_sys_f32_pairs_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_f32_wide_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_f32_joined_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_f32_rows_gemm_config(void);
+const struct xnn_gemm_config* xnnpack_sys_matrix_f32_gemm_config(void);
+xnn_packw_gemm_gio_ukernel_fn xnnpack_sys_matrix_f32_pack_gio(void);
 const struct xnn_gemm_config* xnnpack_sys_f32_f16w_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qu8_amx_config(void);

@@ -10,6 +10,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if XNN_ARCH_X86_64
+#include <xmmintrin.h>
+#endif
+
 #include "config/operators.h"
 #include "ukernels/gemm_f32.h"
 #include "xnnpack/config.h"
@@ -32,7 +36,7 @@ void xnnpack_sys_pack_f32_conv_goki_w(
   xnn_pack_f32_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
 }
 
-// Packs the weights of up to F32_PAIRS_CHANNELS channels. What is behind the last is zeroed before.
+// Packs the weights of up to F32_PAIRS_CHANNELS channels. What is behind the last is not used.
 static void pack_pairs(const float* weights, size_t channels, size_t depth, float* packed) {
   enum { STEP = F32_PAIRS_STEP };
   for (size_t channel = 0; channel < channels; channel++) {
@@ -44,9 +48,21 @@ static void pack_pairs(const float* weights, size_t channels, size_t depth, floa
       to += F32_PAIRS_CHANNELS * STEP;
     }
     if (depth % STEP != 0) {
-      *to = *from;
+      // Weights that are packed in each run lie in memory that has been used before.
+      to[0] = *from;
+      to[1] = 0.0f;
     }
   }
+}
+
+// Packs up to F32_PAIRS_CHANNELS biases, zeros if there are none. Returns the place for the weights.
+static float* pack_bias(const float* bias, size_t channels, float* packed) {
+  if (bias != NULL) {
+    memcpy(packed, bias, channels * sizeof(float));
+  } else {
+    memset(packed, 0, channels * sizeof(float));
+  }
+  return packed + F32_PAIRS_CHANNELS;
 }
 
 void xnnpack_sys_pack_f32_pairs_goi(
@@ -57,12 +73,7 @@ void xnnpack_sys_pack_f32_pairs_goi(
   for (; groups > 0; groups--) {
     for (size_t first = 0; first < channels; first += F32_PAIRS_CHANNELS) {
       const size_t count = min(channels - first, F32_PAIRS_CHANNELS);
-      if (bias != NULL) {
-        memcpy(packed, bias + first, count * sizeof(float));
-      } else {
-        memset(packed, 0, count * sizeof(float));
-      }
-      packed += F32_PAIRS_CHANNELS;
+      packed = pack_bias(bias != NULL ? bias + first : NULL, count, packed);
       pack_pairs(weights + first * depth, count, depth, packed);
       packed += round_up_po2(depth, F32_PAIRS_STEP) * F32_PAIRS_CHANNELS;
       packed = (float*) ((uintptr_t) packed + extra_bytes);
@@ -71,3 +82,46 @@ void xnnpack_sys_pack_f32_pairs_goi(
     bias = bias != NULL ? bias + channels : NULL;
   }
 }
+
+#if XNN_ARCH_X86_64
+
+// Packs as `pack_pairs`; weights of an input are neighbours, and those of the next are `stride` further on.
+static void pack_pairs_of_inputs(const float* weights, size_t channels, size_t depth, size_t stride, float* packed) {
+  enum { STEP = F32_PAIRS_STEP };
+  for (; depth != 0; depth -= min(depth, STEP)) {
+    const float* next = weights + stride;
+    if (channels == F32_PAIRS_CHANNELS && depth >= STEP) {
+      const __m128 a = _mm_loadu_ps(weights);
+      const __m128 b = _mm_loadu_ps(next);
+      _mm_storeu_ps(packed, _mm_unpacklo_ps(a, b));
+      _mm_storeu_ps(packed + F32_PAIRS_CHANNELS, _mm_unpackhi_ps(a, b));
+    } else {
+      for (size_t channel = 0; channel < channels; channel++) {
+        packed[channel * STEP] = weights[channel];
+        packed[channel * STEP + 1] = depth >= STEP ? next[channel] : 0.0f;
+      }
+    }
+    weights += STEP * stride;
+    packed += STEP * F32_PAIRS_CHANNELS;
+  }
+}
+
+void xnnpack_sys_pack_f32_pairs_gio(
+    size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, size_t stride, const float* weights,
+    const float* bias, const void* scale, float* packed, size_t extra_bytes, const void* params)
+{
+  (void) nr, (void) kr, (void) sr, (void) scale, (void) params;
+  for (; groups > 0; groups--) {
+    for (size_t first = 0; first < channels; first += F32_PAIRS_CHANNELS) {
+      const size_t count = min(channels - first, F32_PAIRS_CHANNELS);
+      packed = pack_bias(bias != NULL ? bias + first : NULL, count, packed);
+      pack_pairs_of_inputs(weights + first, count, depth, stride, packed);
+      packed += round_up_po2(depth, F32_PAIRS_STEP) * F32_PAIRS_CHANNELS;
+      packed = (float*) ((uintptr_t) packed + extra_bytes);
+    }
+    weights += channels * depth;
+    bias = bias != NULL ? bias + channels : NULL;
+  }
+}
+
+#endif

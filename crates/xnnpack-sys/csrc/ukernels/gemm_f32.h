@@ -71,10 +71,13 @@ void xnnpack_sys_pack_f32_goi__sme(
     size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, const float* weights, const float* bias,
     const void* scale, float* packed, size_t extra_bytes, const void* params);
 
-// Packs weights for SSE4.1, see `pack_f32.c`.
+// Pack weights for SSE4.1, see `pack_f32.c`; `stride` floats are between the weights of two inputs.
 void xnnpack_sys_pack_f32_pairs_goi(
     size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, const float* weights, const float* bias,
     const void* scale, float* packed, size_t extra_bytes, const void* params);
+void xnnpack_sys_pack_f32_pairs_gio(
+    size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, size_t stride, const float* weights,
+    const float* bias, const void* scale, float* packed, size_t extra_bytes, const void* params);
 
 // Packs fp32 weights that are exact in fp16, see `pack_f16w.c`.
 void xnnpack_sys_pack_f32_f16w_goi_x32(

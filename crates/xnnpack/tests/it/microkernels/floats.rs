@@ -1,11 +1,11 @@
 //! Functions of floats, and maxima of rows.
 
-use super::one_in;
+use super::{one_in, one_to};
 use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
 use xnnpack::{
-    ArgMaxPool2d, Datatype, Element, Flags, MaxPool2d, OutputRange, Padding2d, RuntimeOptions,
-    TensorSpec, Unary, UnaryOp,
+    ArgMaxPool2d, BatchMatMul, Datatype, Element, Flags, MaxPool2d, OutputRange, Padding2d,
+    RuntimeOptions, TensorSpec, Unary, UnaryOp, Workspace,
 };
 
 /// Lengths around whole vectors.
@@ -229,4 +229,47 @@ fn functions_of_extreme_arguments() {
     }
     check(UnaryOp::SquareRoot, &arguments, f64::sqrt);
     check(UnaryOp::ReciprocalSquareRoot, &arguments, |x| 1.0 / x.sqrt());
+}
+
+/// Products of two computed matrices, whose second is packed in each run: behind a row of an odd
+/// number of elements the memory has what was there before.
+#[test]
+fn products_do_not_depend_on_used_memory() {
+    let random = &mut Random::new(29);
+    let workspace = Some(Workspace::new().unwrap());
+    let options = RuntimeOptions { workspace, ..RuntimeOptions::default() };
+    for case in 0..60 {
+        let nan = vec![f32::NAN; 4096];
+        let mut fixture = Fixture::new();
+        let input = fixture.input(f32(&[nan.len()]), &nan);
+        let [first, second] = [0, 1].map(|_| fixture.internal(f32(&[nan.len()])));
+        let output = fixture.output(f32(&[nan.len()]));
+        let chain = [(input, first), (first, second), (second, output)];
+        let fixture = chain.into_iter().fold(fixture, |fixture, (input, output)| {
+            fixture.node(Unary { op: UnaryOp::Sine, input, output })
+        });
+        fixture.run_with::<f32>(&options).unwrap();
+
+        let [rows, depth, columns] = [9, 20, 40].map(|most| one_to(most, random));
+        let transposed = case % 2 == 0;
+        let of_b = if transposed { [columns, depth] } else { [depth, columns] };
+        let [a, b] = [rows * depth, depth * columns].map(|count| random.f32s(count, -1.0, 1.0));
+        let mut fixture = Fixture::new();
+        let operands = [fixture.input(f32(&[rows, depth]), &a), fixture.input(f32(&of_b), &b)];
+        let output = fixture.output(f32(&[rows, columns]));
+        let flags = if transposed { Flags::TRANSPOSE_B } else { Flags::NONE };
+        let product = BatchMatMul { a: operands[0], b: operands[1], output, flags };
+        let found = fixture.node(product).run_with::<f32>(&options).unwrap().swap_remove(0);
+        for (index, found) in found.into_iter().enumerate() {
+            let (row, column) = (index / columns, index % columns);
+            let of_b =
+                |k: usize| if transposed { column * depth + k } else { k * columns + column };
+            let expected: f32 = (0..depth).map(|k| a[row * depth + k] * b[of_b(k)]).sum();
+            let dims = [rows, depth, columns];
+            assert!(
+                (found - expected).abs() <= 1e-5,
+                "{dims:?}, {transposed}: {found}, {expected}"
+            );
+        }
+    }
 }
