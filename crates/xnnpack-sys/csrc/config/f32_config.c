@@ -37,7 +37,7 @@ static bool has_no_avx(void) {
 // Whether the processor has FMA, for which XNNPACK has microkernels, but not AVX2.
 static bool has_fma_alone(void) { return has_fma() && !has_avx2(); }
 
-// Convolutions and fully connected layers take two inputs at a time. AVX loads a float into all lanes, and XNNPACK's microkernels need no
+// Convolutions and matrix products take two inputs at a time. AVX loads a float into all lanes, and XNNPACK's microkernels need no
 // other instruction for it.
 static void choose_pairs(struct xnn_gemm_config* config) {
   enum { ROWS = 4 };
