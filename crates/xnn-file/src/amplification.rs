@@ -1,6 +1,6 @@
 //! Limits on the memory and work that a file may request, in proportion to its size.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 
 /// Memory and work that a computation takes.
@@ -152,40 +152,57 @@ impl std::error::Error for Excess {}
 
 /// Peak number of bytes of the values that are alive at the same time.
 ///
-/// Each step is the values that it reads and those that it writes. A value is alive from the step
-/// that writes it to the last step that reads it. Values in `kept` are alive to the end, and from
-/// the beginning unless a step writes them. Values that are neither written nor kept do not count.
+/// Each step is the values that it reads and those that it writes, which are indices into `bytes`. A
+/// value is alive from the step that writes it to the last step that reads it. Values in `kept` are
+/// alive to the end, and from the beginning unless a step writes them. Values that are neither
+/// written nor kept do not count, nor do those that `bytes` lacks.
 #[must_use]
-pub fn peak_bytes(
-    steps: &[(Vec<usize>, Vec<usize>)],
-    kept: &[usize],
-    bytes: impl Fn(usize) -> u64,
-) -> u64 {
-    let mut last_use: HashMap<usize, usize> = HashMap::new();
-    let mut written: HashSet<usize> = HashSet::new();
-    for (step, (reads, writes)) in steps.iter().enumerate() {
-        last_use.extend(reads.iter().chain(writes).map(|&value| (value, step)));
-        written.extend(writes);
-    }
-    let kept: HashSet<usize> = kept.iter().copied().collect();
-    let mut ends: HashMap<usize, Vec<usize>> = HashMap::new();
-    for &value in written.difference(&kept) {
-        if let Some(&step) = last_use.get(&value) {
-            ends.entry(step).or_default().push(value);
+pub fn peak_bytes(steps: &[(Vec<usize>, Vec<usize>)], kept: &[usize], bytes: &[u64]) -> u64 {
+    let mut lives = vec![Life::default(); bytes.len()];
+    for &value in kept {
+        if let Some(life) = lives.get_mut(value) {
+            life.is_kept = true;
         }
     }
-    let sum = |values: &mut dyn Iterator<Item = usize>| {
-        values.fold(0u64, |sum, value| sum.saturating_add(bytes(value)))
-    };
-    let mut present = sum(&mut kept.difference(&written).copied());
+    for (step, (reads, writes)) in steps.iter().enumerate() {
+        for &value in reads.iter().chain(writes) {
+            if let Some(life) = lives.get_mut(value) {
+                life.last_use = step;
+            }
+        }
+        for &value in writes {
+            if let Some(life) = lives.get_mut(value) {
+                life.is_written = true;
+            }
+        }
+    }
+    let from_the_beginning =
+        lives.iter().zip(bytes).filter(|(life, _)| life.is_kept && !life.is_written);
+    let mut present = from_the_beginning.fold(0u64, |sum, (_, &bytes)| sum.saturating_add(bytes));
     let mut peak = present;
-    for (step, (_, writes)) in steps.iter().enumerate() {
-        present = present.saturating_add(sum(&mut writes.iter().copied()));
+    for (step, (reads, writes)) in steps.iter().enumerate() {
+        let written = writes.iter().filter_map(|&value| bytes.get(value));
+        present = written.fold(present, |sum, &bytes| sum.saturating_add(bytes));
         peak = peak.max(present);
-        let ended = ends.get(&step).map_or(&[][..], Vec::as_slice);
-        present = present.saturating_sub(sum(&mut ended.iter().copied()));
+        for &value in reads.iter().chain(writes) {
+            let Some((life, &bytes)) = lives.get_mut(value).zip(bytes.get(value)) else { continue };
+            if life.is_written && !life.is_kept && life.last_use == step {
+                present = present.saturating_sub(bytes);
+                // A step may read a value twice.
+                life.is_written = false;
+            }
+        }
     }
     peak
+}
+
+/// When a value is alive.
+#[derive(Clone, Default)]
+struct Life {
+    is_kept: bool,
+    is_written: bool,
+    /// The last step that reads or writes it.
+    last_use: usize,
 }
 
 #[cfg(test)]
@@ -197,7 +214,7 @@ mod tests {
     fn values_are_alive_until_the_last_step_that_reads_them() {
         let peak = |steps: &[(&[usize], &[usize])], kept: &[usize]| {
             let steps: Vec<_> = steps.iter().map(|(r, w)| (r.to_vec(), w.to_vec())).collect();
-            peak_bytes(&steps, kept, |value| 10u64.pow(value as u32))
+            peak_bytes(&steps, kept, &[1, 10, 100, 1000])
         };
         assert_eq!(peak(&[], &[]), 0);
         assert_eq!(peak(&[], &[2]), 100);

@@ -68,8 +68,8 @@ impl Graph {
             self.nodes.iter().map(|node| (index(&node.inputs()), index(&node.outputs()))).collect();
         let kept: Vec<usize> =
             self.inputs.iter().chain(&self.outputs).map(|id| id.index()).collect();
-        let value = |index: usize| u32::try_from(index).map_or(0, |id| bytes(ValueId(id)));
-        let values = Demand { bytes: peak_bytes(&steps, &kept, value), work: 0 };
+        let sizes: Vec<u64> = (0u32..).map(ValueId).map(bytes).take(self.values.len()).collect();
+        let values = Demand { bytes: peak_bytes(&steps, &kept, &sizes), work: 0 };
         self.nodes.iter().map(node).fold(values, Demand::and)
     }
 

@@ -143,11 +143,9 @@ impl Subgraph {
             (operator.inputs.iter().flatten().copied().collect(), operator.outputs.clone())
         });
         let steps: Vec<(Vec<TensorId>, Vec<TensorId>)> = steps.collect();
-        let tensor = |id| match self.is_constant(id) {
-            true => 0,
-            false => self.bytes_of(id),
-        };
-        let bytes = peak_bytes(&steps, &kept, tensor);
+        let size = |id| if self.is_constant(id) { 0 } else { self.bytes_of(id) };
+        let sizes: Vec<u64> = (0..self.tensors.len()).map(size).collect();
+        let bytes = peak_bytes(&steps, &kept, &sizes);
         let each = self.operators.iter().map(|operator| self.demand_of(operator));
         each.fold(Demand { bytes, work: 0 }, Demand::and)
     }

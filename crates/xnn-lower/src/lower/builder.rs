@@ -1,6 +1,5 @@
 //! Builds a graph: converts tensors to values and appends nodes.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,14 +13,16 @@ use crate::{blockwise, fold};
 pub(crate) struct Builder<'a> {
     source: &'a Subgraph,
     graph: Graph,
-    values: HashMap<TensorId, ValueId>,
+    /// The value of each tensor that has one.
+    values: Vec<Option<ValueId>>,
     /// Index of the operator that is being lowered.
     operator: usize,
 }
 
 impl<'a> Builder<'a> {
     pub fn new(source: &'a Subgraph) -> Self {
-        Self { source, graph: Graph::default(), values: HashMap::new(), operator: 0 }
+        let values = vec![None; source.tensors.len()];
+        Self { source, graph: Graph::default(), values, operator: 0 }
     }
 
     pub fn start_operator(&mut self, index: usize) {
@@ -64,7 +65,7 @@ impl<'a> Builder<'a> {
 
     /// The value of a tensor, with the tensor's type. Constants keep their data.
     pub fn value(&mut self, id: TensorId) -> ValueId {
-        if let Some(&value) = self.values.get(&id) {
+        if let Some(value) = self.values[id] {
             return value;
         }
         let tensor = self.tensor(id);
@@ -72,17 +73,17 @@ impl<'a> Builder<'a> {
         let mut value = Value::new(datatype, quantization, self.dims(id));
         value.data = tensor.data.clone();
         let value = self.graph.push_value(value);
-        self.values.insert(id, value);
+        self.values[id] = Some(value);
         value
     }
 
     /// The value of a tensor of XNNPACK's indices, which may have any type in the file.
     pub fn index_value(&mut self, id: TensorId) -> ValueId {
-        if let Some(&value) = self.values.get(&id) {
+        if let Some(value) = self.values[id] {
             return value;
         }
         let value = self.temporary(Datatype::Int32, Quantization::None, self.dims(id));
-        self.values.insert(id, value);
+        self.values[id] = Some(value);
         value
     }
 

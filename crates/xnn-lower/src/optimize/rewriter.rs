@@ -259,8 +259,19 @@ impl Rewriter {
         self.nodes[index] = Some(node);
     }
 
-    /// Sorts the nodes topologically, and otherwise keeps their order. Indices change.
+    /// Whether every node comes after the nodes whose results it reads.
+    fn is_sorted(&self) -> bool {
+        self.nodes.iter().enumerate().all(|(index, node)| {
+            let inputs = node.iter().flat_map(Node::inputs);
+            inputs.filter_map(|id| self.writer(id)).all(|writer| writer < index)
+        })
+    }
+
+    /// Sorts the nodes topologically, and otherwise keeps their order. Indices change if nodes are not in order.
     pub fn settle(&mut self) {
+        if self.is_sorted() {
+            return;
+        }
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut visited = vec![false; self.nodes.len()];
         let mut pending = Vec::new();
@@ -283,9 +294,6 @@ impl Rewriter {
                     pending.pop();
                 }
             }
-        }
-        if order.len() == self.nodes.len() && order.is_sorted() {
-            return;
         }
         let mut nodes = std::mem::take(&mut self.nodes);
         for uses in &mut self.values {

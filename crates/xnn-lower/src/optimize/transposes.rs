@@ -27,10 +27,10 @@ fn rewrite(rewriter: &mut Rewriter, shared: bool) -> usize {
 /// Also moves transposes that several nodes read, which duplicates them. The result is kept only if
 /// it transposes fewer bytes.
 fn share(rewriter: &mut Rewriter) -> usize {
-    let before = transposed_bytes(rewriter);
-    if before == 0 {
+    if !has_shared(rewriter) {
         return 0;
     }
+    let before = transposed_bytes(rewriter);
     let mut trial = rewriter.clone();
     let mut changes = 0;
     // Each round moves every transpose over at least one node, so the loop ends.
@@ -45,6 +45,17 @@ fn share(rewriter: &mut Rewriter) -> usize {
     }
     *rewriter = trial;
     changes
+}
+
+/// Whether several nodes read the result of a transpose, or the caller and a node.
+fn has_shared(rewriter: &Rewriter) -> bool {
+    (0..rewriter.len()).any(|index| match rewriter.node(index).map(|node| &node.op) {
+        Some(NodeOp::StaticTranspose { output, .. }) => match rewriter.readers(*output) {
+            [] => false,
+            &[reader, ..] => !rewriter.is_read_only_by(*output, reader),
+        },
+        _ => false,
+    })
 }
 
 /// Bytes that all transposes move.

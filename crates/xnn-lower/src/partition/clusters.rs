@@ -8,18 +8,29 @@ use xnn_model::{Subgraph, TensorId, dependencies};
 /// Alternates between all ready operators that can be delegated and all other ready operators, once
 /// starting with each kind, and returns the result with fewer groups.
 pub(crate) fn group(graph: &Subgraph, claimed: &[bool]) -> Vec<Vec<usize>> {
-    let claimed_first = alternate(graph, claimed, true);
-    let others_first = alternate(graph, claimed, false);
+    if !claimed.contains(&true) {
+        return Vec::new();
+    }
+    let dependencies = dependencies(graph);
+    let claimed_first = alternate(&dependencies, claimed, true);
+    if claimed_first.len() < 2 {
+        return claimed_first;
+    }
+    let others_first = alternate(&dependencies, claimed, false);
     if others_first.len() < claimed_first.len() { others_first } else { claimed_first }
 }
 
-fn alternate(graph: &Subgraph, claimed: &[bool], mut claimed_turn: bool) -> Vec<Vec<usize>> {
-    let count = graph.operators.len();
+fn alternate(
+    dependencies: &[(usize, usize)],
+    claimed: &[bool],
+    mut claimed_turn: bool,
+) -> Vec<Vec<usize>> {
+    let count = claimed.len();
     // For each operator, the number of operators that it waits for, and the operators that wait for
     // it.
     let mut missing = vec![0; count];
     let mut followers = vec![Vec::new(); count];
-    for (from, to) in dependencies(graph) {
+    for &(from, to) in dependencies {
         missing[to] += 1;
         followers[from].push(to);
     }

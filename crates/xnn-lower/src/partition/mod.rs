@@ -10,7 +10,7 @@ mod options;
 
 use std::sync::Arc;
 
-use xnn_model::{Inferred, OutOfMemory, Subgraph, Tensor, memory};
+use xnn_model::{Inferred, OutOfMemory, Subgraph, Tensor, TensorId, memory};
 
 pub use self::compile::{Compile, CompileError, Refusal, Unchecked};
 pub use self::cost::total_macs;
@@ -79,10 +79,14 @@ pub fn partition_grouped<C: Compile>(
     optimize.signed_layers = optimize.signed_layers.resolve(&target);
     loop {
         leave_read_outside(graph, &mut plans);
-        let partitions = build(graph, &plans, &optimize, &mut group);
-        if refuse_small(&partitions, options, &mut plans) {
+        let candidates = candidates(graph, &plans, &mut group);
+        if refuse_small(&candidates, options, &mut plans) {
             continue;
         }
+        let partitions: Vec<Partition> = candidates
+            .into_iter()
+            .map(|candidate| lower_candidate(graph, &plans, &optimize, candidate))
+            .collect();
         match compile_all(&partitions, compiler) {
             Ok(mut compiled) => {
                 let mut partitioning = decide(plans, partitions);
@@ -159,16 +163,25 @@ fn leave_read_outside(graph: &Subgraph, plans: &mut [Result<Plan, WhyNot>]) {
     }
 }
 
-fn build(
+/// Operators that become a partition if they are worth it.
+struct Candidate {
+    operators: Vec<usize>,
+    inputs: Vec<TensorId>,
+    outputs: Vec<TensorId>,
+    macs: u64,
+    work: u64,
+    boundary_bytes: u64,
+}
+
+/// Groups the operators that have a plan.
+fn candidates(
     graph: &Subgraph,
     plans: &[Result<Plan, WhyNot>],
-    options: &optimize::Options,
     group: &mut impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
-) -> Vec<Partition> {
+) -> Vec<Candidate> {
     let claimed: Vec<bool> = plans.iter().map(Result::is_ok).collect();
-    let is_known = |index: usize| matches!(plans[index], Ok(Plan::Folded));
     let cost = |cost: fn(&Subgraph, usize) -> u64, operators: &[usize]| {
-        let costs = operators.iter().filter(|&&i| !is_known(i)).map(|&i| cost(graph, i));
+        let costs = operators.iter().filter(|&&i| !is_folded(plans, i)).map(|&i| cost(graph, i));
         costs.fold(0, u64::saturating_add)
     };
     // A host may name operators that fell back. Each round has fewer, so that the rounds end.
@@ -181,46 +194,69 @@ fn build(
         .filter(|operators| !operators.is_empty())
         .map(|operators| {
             let (inputs, outputs) = clusters::boundary(graph, &operators);
-            let steps = operators.iter().filter_map(|&i| Some((i, plans[i].as_ref().ok()?)));
-            let lowered = lower_group(graph, steps, &inputs, &outputs);
-            let (lowered, mut optimization) = optimize(lowered, options);
-            let known: Vec<usize> = operators.iter().copied().filter(|&i| is_known(i)).collect();
-            if !known.is_empty() {
-                optimization.changes.insert(optimize::CONSTANTS, known.len());
-            }
-            Partition {
+            Candidate {
                 macs: cost(cost::macs, &operators),
                 work: cost(cost::work, &operators),
                 boundary_bytes: cost::bytes(graph, &inputs) + cost::bytes(graph, &outputs),
-                graph: Arc::new(lowered),
-                optimization,
                 operators,
                 inputs,
                 outputs,
-                known: known.iter().flat_map(|&i| &graph.operators[i].outputs).copied().collect(),
-                is_embedded: false,
             }
         })
         .collect()
 }
 
-/// Drops partitions that are too small for the options. Returns whether there were any.
+fn is_folded(plans: &[Result<Plan, WhyNot>], index: usize) -> bool {
+    matches!(plans[index], Ok(Plan::Folded))
+}
+
+fn lower_candidate(
+    graph: &Subgraph,
+    plans: &[Result<Plan, WhyNot>],
+    options: &optimize::Options,
+    candidate: Candidate,
+) -> Partition {
+    let Candidate { operators, inputs, outputs, macs, work, boundary_bytes } = candidate;
+    let steps = operators.iter().filter_map(|&i| Some((i, plans[i].as_ref().ok()?)));
+    let lowered = lower_group(graph, steps, &inputs, &outputs);
+    let (lowered, mut optimization) = optimize(lowered, options);
+    let folded: Vec<usize> = operators.iter().copied().filter(|&i| is_folded(plans, i)).collect();
+    if !folded.is_empty() {
+        optimization.changes.insert(optimize::CONSTANTS, folded.len());
+    }
+    Partition {
+        graph: Arc::new(lowered),
+        optimization,
+        known: folded.iter().flat_map(|&i| &graph.operators[i].outputs).copied().collect(),
+        operators,
+        inputs,
+        outputs,
+        macs,
+        work,
+        boundary_bytes,
+        is_embedded: false,
+    }
+}
+
+/// Drops candidates that are too small for the options. Returns whether there were any.
 fn refuse_small(
-    partitions: &[Partition],
+    candidates: &[Candidate],
     options: &PartitionOptions,
     plans: &mut [Result<Plan, WhyNot>],
 ) -> bool {
     let mut refused = false;
-    let is_whole = partitions.len() == 1 && plans.iter().all(Result::is_ok);
-    for partition in partitions {
-        let is_small = !is_whole && !options.keep_small && !partition.is_worth_it();
-        if is_small || partition.macs < options.min_partition_macs {
+    let is_whole = candidates.len() == 1 && plans.iter().all(Result::is_ok);
+    for candidate in candidates {
+        let is_small = !is_whole
+            && !options.keep_small
+            && !cost::is_worth_it(candidate.work, candidate.boundary_bytes);
+        if is_small || candidate.macs < options.min_partition_macs {
             refused = true;
-            for &index in &partition.operators {
+            for &index in &candidate.operators {
                 plans[index] = Err(WhyNot::NotWorthIt {
-                    macs: partition.macs,
-                    work: partition.work,
-                    boundary_bytes: partition.boundary_bytes,
+                    macs: candidate.macs,
+                    work: candidate.work,
+                    boundary_bytes: candidate.boundary_bytes,
                 });
             }
         }
@@ -228,15 +264,15 @@ fn refuse_small(
     if refused {
         return true;
     }
-    let Some(limit) = options.max_partitions.filter(|&limit| partitions.len() > limit) else {
+    let Some(limit) = options.max_partitions.filter(|&limit| candidates.len() > limit) else {
         return false;
     };
-    let mut by_size: Vec<&Partition> = partitions.iter().collect();
-    by_size.sort_by_key(|partition| {
-        (std::cmp::Reverse(partition.macs), std::cmp::Reverse(partition.operators.len()))
+    let mut by_size: Vec<&Candidate> = candidates.iter().collect();
+    by_size.sort_by_key(|candidate| {
+        (std::cmp::Reverse(candidate.macs), std::cmp::Reverse(candidate.operators.len()))
     });
-    for partition in by_size.iter().skip(limit) {
-        for &index in &partition.operators {
+    for candidate in by_size.iter().skip(limit) {
+        for &index in &candidate.operators {
             plans[index] = Err(WhyNot::TooManyPartitions { limit });
         }
     }
