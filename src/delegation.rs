@@ -159,17 +159,17 @@ impl Delegation {
     ///
     /// An operator is not delegated, no operator reads an input, or none computes an output.
     pub fn whole(&self) -> Result<&Program, Incomplete> {
-        let partition = self.partitioning.partitions.first();
-        match (partition, self.programs.first()) {
-            (Some(partition), Some(program))
-                if self.partitioning.is_full()
-                    && partition.inputs == self.graph.inputs
-                    && partition.outputs == self.graph.outputs =>
-            {
-                Ok(program)
-            }
-            _ => Err(self.incomplete()),
-        }
+        self.whole_program().ok_or_else(|| self.incomplete())
+    }
+
+    /// [`Delegation::whole`] for callers that do not report the reasons, which take long to write.
+    pub(crate) fn whole_program(&self) -> Option<&Program> {
+        let (partition, program) =
+            self.partitioning.partitions.first().zip(self.programs.first())?;
+        let is_whole = self.partitioning.is_full()
+            && partition.inputs == self.graph.inputs
+            && partition.outputs == self.graph.outputs;
+        is_whole.then_some(program)
     }
 
     /// Partitions with their programs, and groups that are delegated during a run.

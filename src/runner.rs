@@ -194,8 +194,8 @@ impl Runner {
         if let Some(graph) = model.subgraphs.get_mut(subgraph) {
             graph.clone_from(delegation.graph());
         }
-        let mut runner = match delegation.whole() {
-            Ok(program) => {
+        let mut runner = match delegation.whole_program() {
+            Some(program) => {
                 let graph = delegation.graph();
                 let [inputs, outputs] =
                     [&graph.inputs, &graph.outputs].map(|ids| specs(graph, ids));
@@ -203,7 +203,7 @@ impl Runner {
                 Self::whole(program, operators, &options.session, &options.limits)?
                     .named(&inputs, &outputs)
             }
-            Err(_) => {
+            None => {
                 let interpreter =
                     interpreter_delegate::interpreter_with(&model, subgraph, delegation, &options)?;
                 Self::partial(interpreter, &options.limits)

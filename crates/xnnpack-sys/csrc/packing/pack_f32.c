@@ -36,11 +36,11 @@ void xnnpack_sys_pack_f32_conv_goki_w(
   xnn_pack_f32_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
 }
 
-// Packs the weights of up to F32_PAIRS_CHANNELS channels. What is behind the last is not used.
-static void pack_pairs(const float* weights, size_t channels, size_t depth, float* packed) {
+// Packs the weights of up to F32_PAIRS_CHANNELS channels, which begin `stride` weights apart. What is behind the last is not used.
+static void pack_channels(const float* weights, size_t channels, size_t depth, size_t stride, float* packed) {
   enum { STEP = F32_PAIRS_STEP };
   for (size_t channel = 0; channel < channels; channel++) {
-    const float* from = weights + channel * depth;
+    const float* from = weights + channel * stride;
     float* to = packed + channel * STEP;
     for (size_t pairs = depth / STEP; pairs > 0; pairs--) {
       memcpy(to, from, STEP * sizeof(float));
@@ -65,16 +65,19 @@ static float* pack_bias(const float* bias, size_t channels, float* packed) {
   return packed + F32_PAIRS_CHANNELS;
 }
 
-void xnnpack_sys_pack_f32_pairs_goi(
-    size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, const float* weights, const float* bias,
-    const void* scale, float* packed, size_t extra_bytes, const void* params)
+// Packs the weights of up to F32_PAIRS_CHANNELS channels.
+typedef void pack_fn(const float* weights, size_t channels, size_t depth, size_t stride, float* packed);
+
+// Packs biases and weights of all groups. The next channel's weights begin `step` weights further on.
+static inline void pack_groups(
+    pack_fn* pack, size_t groups, size_t channels, size_t depth, size_t step, size_t stride, const float* weights, const float* bias,
+    float* packed, size_t extra_bytes)
 {
-  (void) nr, (void) kr, (void) sr, (void) scale, (void) params;
   for (; groups > 0; groups--) {
     for (size_t first = 0; first < channels; first += F32_PAIRS_CHANNELS) {
       const size_t count = min(channels - first, F32_PAIRS_CHANNELS);
       packed = pack_bias(bias != NULL ? bias + first : NULL, count, packed);
-      pack_pairs(weights + first * depth, count, depth, packed);
+      pack(weights + first * step, count, depth, stride, packed);
       packed += round_up_po2(depth, F32_PAIRS_STEP) * F32_PAIRS_CHANNELS;
       packed = (float*) ((uintptr_t) packed + extra_bytes);
     }
@@ -83,10 +86,18 @@ void xnnpack_sys_pack_f32_pairs_goi(
   }
 }
 
+void xnnpack_sys_pack_f32_pairs_goi(
+    size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, const float* weights, const float* bias,
+    const void* scale, float* packed, size_t extra_bytes, const void* params)
+{
+  (void) nr, (void) kr, (void) sr, (void) scale, (void) params;
+  pack_groups(pack_channels, groups, channels, depth, depth, depth, weights, bias, packed, extra_bytes);
+}
+
 #if XNN_ARCH_X86_64
 
-// Packs as `pack_pairs`; weights of an input are neighbours, and those of the next are `stride` further on.
-static void pack_pairs_of_inputs(const float* weights, size_t channels, size_t depth, size_t stride, float* packed) {
+// Packs as `pack_channels` weights whose inputs, not channels, begin `stride` weights apart.
+static void pack_inputs(const float* weights, size_t channels, size_t depth, size_t stride, float* packed) {
   enum { STEP = F32_PAIRS_STEP };
   for (; depth != 0; depth -= min(depth, STEP)) {
     const float* next = weights + stride;
@@ -111,17 +122,7 @@ void xnnpack_sys_pack_f32_pairs_gio(
     const float* bias, const void* scale, float* packed, size_t extra_bytes, const void* params)
 {
   (void) nr, (void) kr, (void) sr, (void) scale, (void) params;
-  for (; groups > 0; groups--) {
-    for (size_t first = 0; first < channels; first += F32_PAIRS_CHANNELS) {
-      const size_t count = min(channels - first, F32_PAIRS_CHANNELS);
-      packed = pack_bias(bias != NULL ? bias + first : NULL, count, packed);
-      pack_pairs_of_inputs(weights + first, count, depth, stride, packed);
-      packed += round_up_po2(depth, F32_PAIRS_STEP) * F32_PAIRS_CHANNELS;
-      packed = (float*) ((uintptr_t) packed + extra_bytes);
-    }
-    weights += channels * depth;
-    bias = bias != NULL ? bias + channels : NULL;
-  }
+  pack_groups(pack_inputs, groups, channels, depth, 1, stride, weights, bias, packed, extra_bytes);
 }
 
 #endif
