@@ -56,7 +56,7 @@ static void pack_channels(const float* weights, size_t channels, size_t depth, s
 }
 
 // Packs up to F32_PAIRS_CHANNELS biases, zeros if there are none. Returns the place for the weights.
-static float* pack_bias(const float* bias, size_t channels, float* packed) {
+static inline float* pack_bias(const float* bias, size_t channels, float* packed) {
   if (bias != NULL) {
     memcpy(packed, bias, channels * sizeof(float));
   } else {
@@ -69,7 +69,7 @@ static float* pack_bias(const float* bias, size_t channels, float* packed) {
 typedef void pack_fn(const float* weights, size_t channels, size_t depth, size_t stride, float* packed);
 
 // Packs biases and weights of all groups. The next channel's weights begin `step` weights further on.
-static inline void pack_groups(
+static XNN_INLINE void pack_groups(
     pack_fn* pack, size_t groups, size_t channels, size_t depth, size_t step, size_t stride, const float* weights, const float* bias,
     float* packed, size_t extra_bytes)
 {
