@@ -114,10 +114,11 @@ pub fn markdown(results: &Results) -> String {
         if *whole_models { ("Models", "") } else { ("Operators", " of one operator") };
     let noun = if models == 1 { "model" } else { "models" };
     let threads = if *threads == 1 { "one thread".into() } else { format!("{threads} threads") };
+    let rounds = if *rounds == 1 { "1 round".into() } else { format!("{rounds} rounds") };
     let mut text = format!(
         "# {subject} beside LiteRT\n\n\
          Written by `cargo xtask sweep`; `docs/benchmarks/README.md` describes the method. {models} {noun}{of_one}, \
-         {threads}, {rounds} rounds, and {more_rounds} more of those that are slower than LiteRT. A ratio is the median of the \
+         {threads}, {rounds}, and {more_rounds} more of those that are slower than LiteRT. A ratio is the median of the \
          rounds' ratios to LiteRT with its XNNPACK delegate; below 1, this project is faster.\n\n\
          - CPU: {}, {} cores\n\
          - this project: {xnn}\n\
