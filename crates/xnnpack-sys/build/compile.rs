@@ -155,7 +155,7 @@ const AS_WRITTEN: &str = "-ffp-contract=off";
 const SCHEDULING: [&str; 2] = ["-fschedule-insns", "-fsched-pressure"];
 
 /// Has GCC begin each function at the start of a cache line, so that the loops of a microkernel cross as many lines in every build. With
-/// GCC's 16 bytes, loops of few instructions took 1.4 to 1.7 times as long in one of two builds of the same source.
+/// GCC's 16 bytes, loops of few instructions took 1.3 to 1.9 times as long in one of two builds of the same source.
 const ALIGNED: &str = "-falign-functions=64";
 
 /// Options that align functions, unless small programs are preferred.
