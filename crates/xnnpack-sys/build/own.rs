@@ -166,6 +166,8 @@ pub const MORE_KERNELS: [(&str, &[&str]); 5] = [
         &[
             "src/f32-velu/gen/f32-velu-avx2-rr1-lut4-p4-perm-u16.c",
             "src/f32-vsigmoid/gen/f32-vsigmoid-avx2-rr1-p5-div-u24.c",
+            "src/qs8-f32-vcvt/gen/qs8-f32-vcvt-avx2-u32.c",
+            "src/qu8-f32-vcvt/gen/qu8-f32-vcvt-avx2-u32.c",
         ],
     ),
     (
