@@ -35,10 +35,9 @@ pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
     }
 }
 
-/// Average number of float multiplications per operator below which several threads are slower than
-/// one on every processor: threads synchronize after each operator, which takes microseconds
-/// (`docs/architecture.md`).
-const WORTH_TRYING: f64 = 30e3;
+/// Average number of float multiplications per operator below which no number of threads is worth
+/// trying: threads meet after each operator, which takes half a microsecond and more.
+const WORTH_TRYING: f64 = 10e3;
 /// Average number of float multiplications per operator from which several threads are faster on
 /// every processor, except for a few per cent that small operators between large ones may cost.
 const WORTH_MEETING: f64 = 2e6;
@@ -116,11 +115,11 @@ mod tests {
     #[test]
     fn the_use_of_threads_follows_from_the_work() {
         let use_for = |datatype, size| UseOfThreads::for_work(&layer(datatype, size));
-        // 31^3 is less than 30 thousand, 32^3 is not. Integer multiplications count less.
-        assert_eq!(use_for(Datatype::F32, 31), UseOfThreads::None);
-        assert_eq!(use_for(Datatype::F32, 32), UseOfThreads::Unsure);
-        assert_eq!(use_for(Datatype::QInt8, 42), UseOfThreads::None);
-        assert_eq!(use_for(Datatype::QInt8, 43), UseOfThreads::Unsure);
+        // 21^3 is less than 10 thousand, 22^3 is not. Integer multiplications count less.
+        assert_eq!(use_for(Datatype::F32, 21), UseOfThreads::None);
+        assert_eq!(use_for(Datatype::F32, 22), UseOfThreads::Unsure);
+        assert_eq!(use_for(Datatype::QInt8, 29), UseOfThreads::None);
+        assert_eq!(use_for(Datatype::QInt8, 30), UseOfThreads::Unsure);
         assert_eq!(use_for(Datatype::F32, 125), UseOfThreads::Unsure);
         assert_eq!(use_for(Datatype::F32, 126), UseOfThreads::Sure);
         let mut two = layer(Datatype::F32, 126);
