@@ -143,7 +143,7 @@ F32_UNARY(xnnpack_sys_f32_rminmax_ukernel__avx512f) {
   }
 }
 
-// What quantizes floats.
+// Parameters of quantization, in each lane.
 struct quantizer {
   __m512 scale;
   __m512 low;
