@@ -5,7 +5,7 @@
 // |------------------------------|---------------|-------------------|--------------|------------------|-----------------------------|
 // | products, convolutions       | f32           | AVX512F           | 7x32         | XNNPACK          | f32_config.c                |
 // | the same, few channels       | f32           | AVX512F           | 8x16         | XNNPACK          | narrow_gemm_config.c        |
-// | products, convolutions       | f32           | AVX, AVX2         | 5x16, 6x16   | XNNPACK          | f32_config.c                |
+// | products, convolutions       | f32           | AVX, AVX2         | 6x16         | XNNPACK          | f32_config.c                |
 // | convolutions, few channels   | f32           | AVX, AVX2         | 10x8         | XNNPACK          | narrow_gemm_config.c        |
 // | products, convolutions       | f32           | SSE4.1            | 4x4c2        | pack_f32.c       | f32_config.c                |
 // | fully connected, products    | f32           | AVX512F           | 8x32         | XNNPACK          | f32_config.c                |

@@ -23,10 +23,8 @@
 #include "ukernels/with_isa.h"
 #include "xnnpack/math.h"
 
-// GCC 12 would copy sums in each step.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-tree-coalesce-vars")
-#endif
+// Keeps a sum in its register. GCC 12 copies sums in each step otherwise, and without FMA takes 1.1 times as long.
+#define STAYS(sum) __asm__("" : "+v"(sum))
 
 #define MAX_ROWS 10
 #define MAX_TILES 4
@@ -80,6 +78,7 @@ static XNN_INLINE void multiply_one(
     const vfloat input = VINT(set1_ps, from[row][k]);
     UNROLL for (size_t i = 0; i < vectors; i++) {
       sums[row][i] = vfloat_add_product(sums[row][i], input, of_channels[i]);
+      STAYS(sums[row][i]);
     }
   }
 }
