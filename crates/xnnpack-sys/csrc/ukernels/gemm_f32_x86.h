@@ -23,7 +23,7 @@
 #include "ukernels/with_isa.h"
 #include "xnnpack/math.h"
 
-// Keeps a sum in its register. GCC 12 copies sums in each step otherwise, and without FMA takes 1.1 times as long.
+// Keeps a sum in its register. GCC 12 copies sums in each step otherwise, and without FMA takes up to 1.1 times as long.
 #define STAYS(sum) __asm__("" : "+v"(sum))
 
 #define MAX_ROWS 10

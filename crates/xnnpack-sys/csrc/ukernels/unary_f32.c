@@ -151,9 +151,9 @@ struct quantizer {
   __m512i zero_point;
 };
 
-static XNN_INLINE __m128i quantize(const struct quantizer* by, __m512 x) {
+static XNN_INLINE __m512i quantize(const struct quantizer* by, __m512 x) {
   x = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(x, by->scale), by->low), by->high);
-  return _mm512_cvtepi32_epi8(_mm512_add_epi32(to_nearest(x, 0.5f), by->zero_point));
+  return _mm512_add_epi32(to_nearest(x, 0.5f), by->zero_point);
 }
 
 void xnnpack_sys_avx512_f32_to_qd8(
@@ -167,9 +167,8 @@ void xnnpack_sys_avx512_f32_to_qd8(
   };
   // Stores with a mask are much slower on some processors.
   for (; count >= LANES; count -= LANES, input += LANES, output += LANES) {
-    _mm_storeu_si128((__m128i*) output, quantize(&by, _mm512_loadu_ps(input)));
+    _mm_storeu_si128((__m128i*) output, _mm512_cvtepi32_epi8(quantize(&by, _mm512_loadu_ps(input))));
   }
   const __mmask16 lanes = (1 << count) - 1;
-  const __m128i rest = quantize(&by, _mm512_maskz_loadu_ps(lanes, input));
-  _mm512_mask_cvtepi32_storeu_epi8(output, lanes, _mm512_cvtepi8_epi32(rest));
+  _mm512_mask_cvtepi32_storeu_epi8(output, lanes, quantize(&by, _mm512_maskz_loadu_ps(lanes, input)));
 }
