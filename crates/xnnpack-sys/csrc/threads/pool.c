@@ -42,16 +42,35 @@
 // Maximal time that the caller spins for workers that compute the last items.
 #define CALLER_PATIENCE_NS 20000
 
+// What one thread of a job computes.
+struct part {
+  pool_task task;
+  const void* call;
+  // Number of the item that ranges call 0.
+  size_t base;
+  uint32_t flags;
+  // Number of the thread in the job.
+  uint32_t number;
+  // The thread's range.
+  item_range* items;
+};
+
+// A thread of a job, and its range of the job's items.
+struct thread {
+  // Not used for the caller, which is the first thread.
+  struct member* member;
+  item_range* items;
+};
+
+// A range in a line of its own.
+struct own_range {
+  _Alignas(64) item_range items;
+};
+
 struct job {
   // Two bits of a job's address are flags of a slot.
-  _Alignas(64) pool_task task;
-  const void* call;
-  uint32_t flags;
-  uint32_t threads;
-  // Number of the item that the ranges call 0.
-  size_t base;
-  // A range for each thread.
-  struct range* ranges;
+  _Alignas(64) uint32_t count;
+  struct thread* threads;
 };
 
 // Values of a slot: 0 if the worker is free, CLAIMED while a caller prepares its job, and otherwise
@@ -61,12 +80,14 @@ struct job {
 #define CALLER_SLEEPS ((uintptr_t) 2)
 #define FLAGS ((uintptr_t) 3)
 
-// A worker. Spinning workers read the line of `slot`, which callers write. The other line changes only
-// when the worker sleeps or wakes up.
+// A worker. Spinning workers read the first line, which callers write. The other line changes only when the worker sleeps or wakes up.
 struct member {
   _Alignas(64) _Atomic uintptr_t slot;
-  // Number of this thread in the job, written by the caller that has the worker.
-  uint32_t number;
+  // The worker's part of the job, written by the caller that has the worker. It is in this line because a line that another processor
+  // has written takes as long to fetch as small items take to compute.
+  struct part part;
+  // Range of the worker in jobs of callers that hold it. No other caller writes it while threads look for items in it.
+  item_range items;
   // 1 while the worker sleeps.
   _Alignas(64) _Atomic uint32_t sleeps;
   // Number of jobs after which the worker woke the caller.
@@ -85,19 +106,23 @@ static _Atomic uint32_t started_members = 1;
 static system_lock mutex = SYSTEM_LOCK_INITIALIZER;
 static uint32_t handles;
 
-// Computes items of a job until all items are taken.
-static void compute(const struct job* job, uint32_t number) {
-  const bool has_mode = (job->flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
-  const float_mode before = has_mode ? disable_denormals() : 0;
-  uint32_t item;
-  while (take_first(&job->ranges[number].items, &item)) {
-    job->task(job->call, job->base + item, 1, number);
+// Computes the items of a range that no other thread takes.
+static inline void compute_range(const struct part* part, item_range* range, enum side side) {
+  for (struct items items; (items = take(range, side)).count != 0;) {
+    part->task(part->call, part->base + items.first, items.count, part->number);
   }
-  for (uint32_t i = 1; i < job->threads; i++) {
-    const uint32_t other = (number + i) % job->threads;
-    while (take_last(&job->ranges[other].items, &item)) {
-      job->task(job->call, job->base + item, 1, number);
-    }
+}
+
+// Computes a thread's first items, which are its own already, and others until all items of the job are taken.
+static void compute(const struct job* job, const struct part* part, uint32_t first) {
+  const bool has_mode = (part->flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
+  const float_mode before = has_mode ? disable_denormals() : 0;
+  if (first != 0) {
+    part->task(part->call, part->base, first, part->number);
+  }
+  compute_range(part, part->items, BEGIN);
+  for (uint32_t i = 1; i < job->count; i++) {
+    compute_range(part, job->threads[(part->number + i) % job->count].items, END);
   }
   if (has_mode) {
     restore_floats(before);
@@ -133,79 +158,85 @@ static void wait_for(struct member* member, uintptr_t job) {
   }
 }
 
-// Writes up to `threads` - 1 workers into `ranges`. Returns the number of threads, including the caller.
-static uint32_t claim(struct range* ranges, uint32_t threads, struct share share) {
+// Writes up to `count` - 1 workers behind the caller, the first of `threads`. Returns the number of threads.
+static uint32_t claim(struct thread* threads, uint32_t count, struct share share) {
   if (share.held != 0) {
-    for (uint32_t i = 1; i < threads; i++) {
-      ranges[i].member = &pool.members[i];
+    for (uint32_t i = 1; i < count; i++) {
+      threads[i] = (struct thread) {&pool.members[i], &pool.members[i].items};
     }
-    return threads;
+    return count;
   }
   const uint32_t started = atomic_load_explicit(&started_members, memory_order_acquire);
   uint32_t claimed = 1;
-  for (uint32_t i = share.first; i < started && claimed < threads; i++) {
+  for (uint32_t i = share.first; i < started && claimed < count; i++) {
     struct member* member = &pool.members[i];
     uintptr_t slot = 0;
     if (atomic_load_explicit(&member->slot, memory_order_relaxed) == 0 &&
         atomic_compare_exchange_strong(&member->slot, &slot, CLAIMED)) {
-      ranges[claimed++].member = member;
+      threads[claimed++].member = member;
     }
   }
-  if (claimed < threads && share.first > 1) {
+  if (claimed < count && share.first > 1) {
     claim_from_now_on();
   }
   return claimed;
 }
 
-// Gives each thread a range of the job's items, and offers the job to the claimed workers.
-static void open_job(struct job* job, uint32_t items) {
-  const uint32_t each = items / job->threads;
-  const uint32_t longer = items % job->threads;
-  uint64_t first = 0;
-  for (uint32_t thread = 0; thread < job->threads; thread++) {
-    const uint64_t end = first + each + (thread < longer ? 1 : 0);
-    atomic_store_explicit(&job->ranges[thread].items, first << 32 | end, memory_order_relaxed);
-    first = end;
+// Gives each thread a range of `items` items, and offers the job to its workers. `part` is the caller's. Returns the number of the
+// caller's first items, which its range does not have: it need not wait until others know its range.
+static uint32_t open_job(const struct job* job, const struct part* part, uint32_t items) {
+  const uint32_t each = items / job->count;
+  const uint32_t longer = items % job->count;
+  uint64_t end = each + (longer != 0 ? 1 : 0);
+  const uint32_t taken = part_of((uint32_t) end);
+  atomic_store_explicit(part->items, range_of(taken, end), memory_order_relaxed);
+  // Workers look for items in all ranges.
+  for (uint32_t i = 1; i < job->count; i++) {
+    const uint64_t first = end;
+    end += each + (i < longer ? 1 : 0);
+    atomic_store_explicit(job->threads[i].items, range_of(first, end), memory_order_relaxed);
   }
-  for (uint32_t thread = 1; thread < job->threads; thread++) {
-    struct member* member = job->ranges[thread].member;
-    member->number = thread;
-    atomic_store_explicit(&member->slot, (uintptr_t) job, memory_order_release);
+  for (uint32_t i = 1; i < job->count; i++) {
+    const struct thread* thread = &job->threads[i];
+    thread->member->part = *part;
+    thread->member->part.number = i;
+    thread->member->part.items = thread->items;
+    atomic_store_explicit(&thread->member->slot, (uintptr_t) job, memory_order_release);
   }
   // A worker that falls asleep at this moment may miss the job: other threads compute its items.
-  for (uint32_t thread = 1; thread < job->threads; thread++) {
-    struct member* member = job->ranges[thread].member;
+  for (uint32_t i = 1; i < job->count; i++) {
+    struct member* member = job->threads[i].member;
     if (atomic_load(&member->sleeps) != 0 && atomic_exchange(&member->sleeps, 0) != 0) {
       system_wake(&member->sleeps);
     }
   }
+  return taken;
 }
 
 // Frees workers that have not entered the job, and waits for the others.
 static void close_job(const struct job* job) {
   // Workers that have not started are freed before the caller waits for others.
-  for (uint32_t thread = 1; thread < job->threads; thread++) {
-    _Atomic uintptr_t* offer = &job->ranges[thread].member->slot;
+  for (uint32_t i = 1; i < job->count; i++) {
+    _Atomic uintptr_t* offer = &job->threads[i].member->slot;
     uintptr_t slot = atomic_load(offer);
     if (slot == (uintptr_t) job) {
       atomic_compare_exchange_strong(offer, &slot, 0);
     }
   }
-  for (uint32_t thread = 1; thread < job->threads; thread++) {
-    struct member* member = job->ranges[thread].member;
+  for (uint32_t i = 1; i < job->count; i++) {
+    struct member* member = job->threads[i].member;
     if (!has_left(member, (uintptr_t) job)) {
       wait_for(member, (uintptr_t) job);
     }
   }
 }
 
-// Computes `items` items from `base` on with up to `threads` threads.
-static void run_job(struct job* job, uint32_t threads, struct share share, size_t base, uint32_t items) {
-  job->base = base;
-  job->threads = claim(job->ranges, threads < items ? threads : items, share);
-  open_job(job, items);
-  compute(job, 0);
-  close_job(job);
+// Computes `items` items with up to `count` threads. `part` is the caller's.
+static void run_job(struct thread* threads, uint32_t count, struct share share, const struct part* part, uint32_t items) {
+  const struct job job = {.count = claim(threads, count < items ? count : items, share), .threads = threads};
+  const uint32_t taken = open_job(&job, part, items);
+  compute(&job, part, taken);
+  close_job(&job);
 }
 
 static void start_workers(uint32_t threads);
@@ -237,12 +268,16 @@ void xnnpack_sys_pool_run(
   if (threads <= 1) {
     compute_alone(task, call, count, flags);
   } else {
-    struct range ranges[threads];
-    struct job job = {.task = task, .call = call, .flags = flags, .ranges = ranges};
+    struct own_range ranges[threads];
+    struct thread list[threads];
+    for (uint32_t i = 0; i < threads; i++) {
+      list[i].items = &ranges[i].items;
+    }
+    struct part part = {.task = task, .call = call, .flags = flags, .number = 0, .items = list[0].items};
     // A job has as many items as a range can number.
-    for (size_t base = 0; base < count; base += MAX_ITEMS) {
-      const size_t rest = count - base;
-      run_job(&job, threads, share, base, rest < MAX_ITEMS ? (uint32_t) rest : MAX_ITEMS);
+    for (; part.base < count; part.base += MAX_ITEMS) {
+      const size_t rest = count - part.base;
+      run_job(list, threads, share, &part, rest < MAX_ITEMS ? (uint32_t) rest : MAX_ITEMS);
     }
   }
   leave(share);
@@ -257,10 +292,19 @@ static bool has_news(const struct member* member, uintptr_t unused) {
 // Computes the job that the worker is offered. Returns false if the worker is offered none.
 static bool work(struct member* member) {
   uintptr_t slot = atomic_load(&member->slot);
-  if ((slot & ~FLAGS) == 0 || !atomic_compare_exchange_strong(&member->slot, &slot, slot | COMPUTES)) {
+  if ((slot & ~FLAGS) == 0) {
     return false;
   }
-  compute((const struct job*) slot, member->number);
+  const struct job* job = (const struct job*) slot;
+  __builtin_prefetch(job);
+  if (!atomic_compare_exchange_strong(&member->slot, &slot, slot | COMPUTES)) {
+    return false;
+  }
+  // A copy, since other threads may write to this line meanwhile.
+  const struct part part = member->part;
+  // Where the worker looks for items when its own are taken.
+  __builtin_prefetch(job->threads[(part.number + 1) % job->count].items);
+  compute(job, &part, 0);
   // The job may end with this store.
   slot = atomic_exchange(&member->slot, 0);
   if ((slot & CALLER_SLEEPS) != 0) {
@@ -278,10 +322,10 @@ SYSTEM_THREAD_MAIN(worker, argument) {
     if (work(member)) {
       continue;
     }
-    const int64_t start = system_now_ns();
     if (patience >= MIN_PATIENCE_NS && spin(has_news, member, 0, patience, atomic_load(&started_members))) {
       continue;
     }
+    const int64_t start = system_now_ns() - patience;
     atomic_store(&member->sleeps, 1);
     while (!has_news(member, 0) && atomic_load(&member->sleeps) != 0) {
       system_wait_while(&member->sleeps, 1);

@@ -13,15 +13,20 @@
 
 #define MAX_DIMS 6
 
+struct dimension {
+  size_t range;
+  // Size of a tile; 1 if the dimension is not tiled.
+  size_t tile;
+  // Number of tiles.
+  size_t tiles;
+};
+
+// Workers fetch what they read of it from the caller's cache: a loop of one or two dimensions has one or two lines.
 struct loop {
-  void (*function)(void);
+  _Alignas(64) void (*function)(void);
   void* context;
-  size_t uarch;
-  size_t range[MAX_DIMS];
-  // Sizes of tiles; 1 for dimensions that are not tiled.
-  size_t tile[MAX_DIMS];
-  // Number of tiles in each dimension.
-  size_t tiles[MAX_DIMS];
+  uint32_t uarch;
+  struct dimension dims[MAX_DIMS];
 };
 
 // Position of an item, and the size of its tile within the range.
@@ -54,8 +59,8 @@ static inline size_t tiles_of(size_t range, size_t tile) {
 }
 
 static inline size_t size_at(const struct loop* loop, uint32_t dim, size_t at) {
-  const size_t rest = loop->range[dim] - at;
-  return rest < loop->tile[dim] ? rest : loop->tile[dim];
+  const size_t rest = loop->dims[dim].range - at;
+  return rest < loop->dims[dim].tile ? rest : loop->dims[dim].tile;
 }
 
 // `dims` is a constant wherever this and the next function are inlined, so that places are registers.
@@ -63,12 +68,12 @@ static inline struct place place_of(const struct loop* loop, uint32_t dims, size
   struct place place;
   for (uint32_t dim = dims; dim-- > 0;) {
     size_t tile = item;
-    if (loop->tiles[dim] == 1) {
+    if (loop->dims[dim].tiles == 1) {
       tile = 0;
     } else if (dim > 0) {
-      item = divide(item, loop->tiles[dim], &tile);
+      item = divide(item, loop->dims[dim].tiles, &tile);
     }
-    place.at[dim] = tile * loop->tile[dim];
+    place.at[dim] = tile * loop->dims[dim].tile;
     place.size[dim] = size_at(loop, dim, place.at[dim]);
   }
   return place;
@@ -77,8 +82,8 @@ static inline struct place place_of(const struct loop* loop, uint32_t dims, size
 // Goes on to the next item, without divisions.
 static inline void advance(const struct loop* loop, uint32_t dims, struct place* place) {
   for (uint32_t dim = dims; dim-- > 0;) {
-    const size_t next = place->at[dim] + loop->tile[dim];
-    const size_t at = next < loop->range[dim] ? next : 0;
+    const size_t next = place->at[dim] + loop->dims[dim].tile;
+    const size_t at = next < loop->dims[dim].range ? next : 0;
     place->at[dim] = at;
     place->size[dim] = size_at(loop, dim, at);
     if (at != 0) {
@@ -93,10 +98,9 @@ static void run(
 {
   size_t items = 1;
   for (uint32_t dim = 0; dim < dims; dim++) {
-    loop->range[dim] = range[dim];
-    loop->tile[dim] = tile[dim];
-    loop->tiles[dim] = tiles_of(range[dim], tile[dim]);
-    items *= loop->tiles[dim];
+    const size_t tiles = tiles_of(range[dim], tile[dim]);
+    loop->dims[dim] = (struct dimension) {range[dim], tile[dim], tiles};
+    items *= tiles;
   }
   xnnpack_sys_pool_run(threadpool, task, loop, items, flags);
 }
@@ -190,7 +194,7 @@ LOOP(
     2d_tile_1d_with_uarch, pthreadpool_task_2d_tile_1d_with_id_t,
     (pthreadpool_t threadpool, pthreadpool_task_2d_tile_1d_with_id_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t tile_j, uint32_t flags),
     uarch, 2, LIST(range_i, range_j), LIST(1, tile_j),
-    (loop->context, (uint32_t) loop->uarch, p.at[0], p.at[1], p.size[1]))
+    (loop->context, loop->uarch, p.at[0], p.at[1], p.size[1]))
 
 LOOP(
     2d_tile_2d, pthreadpool_task_2d_tile_2d_t,
@@ -202,7 +206,7 @@ LOOP(
     2d_tile_2d_with_uarch, pthreadpool_task_2d_tile_2d_with_id_t,
     (pthreadpool_t threadpool, pthreadpool_task_2d_tile_2d_with_id_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t tile_i, size_t tile_j, uint32_t flags),
     uarch, 2, LIST(range_i, range_j), LIST(tile_i, tile_j),
-    (loop->context, (uint32_t) loop->uarch, p.at[0], p.at[1], p.size[0], p.size[1]))
+    (loop->context, loop->uarch, p.at[0], p.at[1], p.size[0], p.size[1]))
 
 LOOP(
     3d, pthreadpool_task_3d_t,
@@ -226,13 +230,13 @@ LOOP(
     3d_tile_1d_with_uarch, pthreadpool_task_3d_tile_1d_with_id_t,
     (pthreadpool_t threadpool, pthreadpool_task_3d_tile_1d_with_id_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t range_k, size_t tile_k, uint32_t flags),
     uarch, 3, LIST(range_i, range_j, range_k), LIST(1, 1, tile_k),
-    (loop->context, (uint32_t) loop->uarch, p.at[0], p.at[1], p.at[2], p.size[2]))
+    (loop->context, loop->uarch, p.at[0], p.at[1], p.at[2], p.size[2]))
 
 LOOP(
     3d_tile_1d_with_uarch_with_thread, pthreadpool_task_3d_tile_1d_with_id_with_thread_t,
     (pthreadpool_t threadpool, pthreadpool_task_3d_tile_1d_with_id_with_thread_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t range_k, size_t tile_k, uint32_t flags),
     uarch, 3, LIST(range_i, range_j, range_k), LIST(1, 1, tile_k),
-    (loop->context, (uint32_t) loop->uarch, thread, p.at[0], p.at[1], p.at[2], p.size[2]))
+    (loop->context, loop->uarch, thread, p.at[0], p.at[1], p.at[2], p.size[2]))
 
 LOOP(
     3d_tile_2d, pthreadpool_task_3d_tile_2d_t,
@@ -244,7 +248,7 @@ LOOP(
     3d_tile_2d_with_uarch, pthreadpool_task_3d_tile_2d_with_id_t,
     (pthreadpool_t threadpool, pthreadpool_task_3d_tile_2d_with_id_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t range_k, size_t tile_j, size_t tile_k, uint32_t flags),
     uarch, 3, LIST(range_i, range_j, range_k), LIST(1, tile_j, tile_k),
-    (loop->context, (uint32_t) loop->uarch, p.at[0], p.at[1], p.at[2], p.size[1], p.size[2]))
+    (loop->context, loop->uarch, p.at[0], p.at[1], p.at[2], p.size[1], p.size[2]))
 
 LOOP(
     4d, pthreadpool_task_4d_t,
@@ -262,7 +266,7 @@ LOOP(
     4d_tile_2d_with_uarch, pthreadpool_task_4d_tile_2d_with_id_t,
     (pthreadpool_t threadpool, pthreadpool_task_4d_tile_2d_with_id_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t range_k, size_t range_l, size_t tile_k, size_t tile_l, uint32_t flags),
     uarch, 4, LIST(range_i, range_j, range_k, range_l), LIST(1, 1, tile_k, tile_l),
-    (loop->context, (uint32_t) loop->uarch, p.at[0], p.at[1], p.at[2], p.at[3], p.size[2], p.size[3]))
+    (loop->context, loop->uarch, p.at[0], p.at[1], p.at[2], p.at[3], p.size[2], p.size[3]))
 
 LOOP(
     5d, pthreadpool_task_5d_t,

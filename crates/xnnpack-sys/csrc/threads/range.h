@@ -4,44 +4,45 @@
 #define XNNPACK_SYS_RANGE_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
-struct member;
+// Part of a range's items that a thread takes at once, so that it does so rarely: small items take as long as the access to a range.
+// The rest is there for threads that are faster.
+#define PART 4
 
-// Range of items that no thread has taken: the first item in the upper 32 bits, the end in the lower
-// 32 bits.
-struct range {
-  _Alignas(64) _Atomic uint64_t items;
-  // The worker whose range this is. The first range belongs to the caller.
-  struct member* member;
+// Items from `first` on, `count` of them.
+struct items {
+  uint32_t first;
+  uint32_t count;
 };
 
-// Takes the first item of the thread's own range.
-static inline bool take_first(_Atomic uint64_t* items, uint32_t* item) {
-  uint64_t range = atomic_load_explicit(items, memory_order_relaxed);
-  do {
-    if ((uint32_t) (range >> 32) >= (uint32_t) range) {
-      return false;
-    }
-    *item = (uint32_t) (range >> 32);
-  } while (!atomic_compare_exchange_weak_explicit(
-      items, &range, range + (UINT64_C(1) << 32), memory_order_relaxed, memory_order_relaxed));
-  return true;
-}
+// Items that no thread has taken: the first one in the upper 32 bits, the end in the lower 32 bits.
+typedef _Atomic uint64_t item_range;
 
-// Takes the last item of another thread's range, which is the farthest from the item that the other
-// thread computes.
-static inline bool take_last(_Atomic uint64_t* items, uint32_t* item) {
-  uint64_t range = atomic_load_explicit(items, memory_order_relaxed);
-  do {
-    if ((uint32_t) (range >> 32) >= (uint32_t) range) {
-      return false;
+// Where a thread takes items of a range: of its own at the begin, of others at the end, which is the farthest from the items that the
+// other thread computes.
+enum side { BEGIN, END };
+
+static inline uint64_t range_of(uint64_t first, uint64_t end) { return first << 32 | end; }
+
+// Number of items that a thread takes if there are so many.
+static inline uint32_t part_of(uint32_t items) { return items < 2 * PART ? 1 : items / PART; }
+
+// Takes items of a range; none if all are taken.
+static inline struct items take(item_range* from, enum side side) {
+  uint64_t range = atomic_load_explicit(from, memory_order_relaxed);
+  for (;;) {
+    const uint32_t first = (uint32_t) (range >> 32);
+    const uint32_t end = (uint32_t) range;
+    if (first >= end) {
+      return (struct items) {0, 0};
     }
-    *item = (uint32_t) range - 1;
-  } while (
-      !atomic_compare_exchange_weak_explicit(items, &range, range - 1, memory_order_relaxed, memory_order_relaxed));
-  return true;
+    const uint32_t count = part_of(end - first);
+    const uint64_t rest = side == BEGIN ? range_of(first + count, end) : range_of(first, end - count);
+    if (atomic_compare_exchange_weak_explicit(from, &range, rest, memory_order_relaxed, memory_order_relaxed)) {
+      return (struct items) {side == BEGIN ? first : end - count, count};
+    }
+  }
 }
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "alone.h"
 #include "float_mode.h"
+#include "range.h"
 #include "system.h"
 
 #define MAX_THREADS 64
@@ -49,34 +50,37 @@ uint32_t xnnpack_sys_pool_threads(void) {
 
 // Items that a thread has not taken.
 struct rest {
-  size_t first;
-  size_t end;
+  uint32_t first;
+  uint32_t end;
 };
 
-// Takes an item for a thread; returns false if none is left.
-static bool take(struct rest* rests, uint32_t threads, uint32_t thread, size_t* item) {
-  if (rests[thread].first < rests[thread].end) {
-    *item = rests[thread].first++;
-    return true;
+// Takes items for a thread; none if none are left.
+static struct items take_any(struct rest* rests, uint32_t threads, uint32_t thread) {
+  struct rest* own = &rests[thread];
+  if (own->first < own->end) {
+    const struct items items = {own->first, part_of(own->end - own->first)};
+    own->first += items.count;
+    return items;
   }
   for (uint32_t i = 1; i < threads; i++) {
     struct rest* other = &rests[(thread + i) % threads];
     if (other->first < other->end) {
-      *item = --other->end;
-      return true;
+      const uint32_t count = part_of(other->end - other->first);
+      other->end -= count;
+      return (struct items) {other->end, count};
     }
   }
-  return false;
+  return (struct items) {0, 0};
 }
 
 // Time until all items are computed that take `times` alone.
-static int64_t simulate(const int64_t* times, size_t count, uint32_t threads) {
+static int64_t simulate(const int64_t* times, uint32_t count, uint32_t threads) {
   struct rest rests[MAX_THREADS];
   int64_t now[MAX_THREADS];
-  threads = count < threads ? (uint32_t) count : threads;
-  size_t first = 0;
+  threads = count < threads ? count : threads;
+  uint32_t first = 0;
   for (uint32_t thread = 0; thread < threads; thread++) {
-    const size_t end = first + count / threads + (thread < count % threads ? 1 : 0);
+    const uint32_t end = first + count / threads + (thread < count % threads ? 1 : 0);
     rests[thread] = (struct rest) {first, end};
     first = end;
     now[thread] = thread == 0 ? OFFER_NS * (int64_t) (threads - 1) : OFFER_NS * (int64_t) thread + ENTER_NS;
@@ -86,11 +90,13 @@ static int64_t simulate(const int64_t* times, size_t count, uint32_t threads) {
     for (uint32_t thread = 1; thread < threads; thread++) {
       next = now[thread] < now[next] ? thread : next;
     }
-    size_t item;
-    if (!take(rests, threads, next, &item)) {
+    const struct items items = take_any(rests, threads, next);
+    if (items.count == 0) {
       break;
     }
-    now[next] += times[item];
+    for (uint32_t item = items.first; item < items.first + items.count; item++) {
+      now[next] += times[item];
+    }
   }
   int64_t end = now[0];
   for (uint32_t thread = 1; thread < threads; thread++) {
@@ -119,7 +125,7 @@ void xnnpack_sys_pool_run(
   const bool has_mode = (flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
   const float_mode before = has_mode ? disable_denormals() : 0;
   const uint32_t threads = xnnpack_sys_pool_threads();
-  int64_t* times = threads > 1 && count > 1 ? calloc(count, sizeof(int64_t)) : NULL;
+  int64_t* times = threads > 1 && count > 1 && count <= UINT32_MAX ? calloc(count, sizeof(int64_t)) : NULL;
   const int64_t start = system_now_ns();
   int64_t last = start;
   if (times == NULL && count != 0) {
@@ -136,7 +142,7 @@ void xnnpack_sys_pool_run(
   }
   const int64_t inside = system_now_ns() - start;
   totals.inside += inside;
-  totals.simulated += times != NULL ? simulate(times, count, threads) : inside;
+  totals.simulated += times != NULL ? simulate(times, (uint32_t) count, threads) : inside;
   totals.alone += count <= 1 ? inside : 0;
   totals.few += count < threads ? inside : 0;
   free(times);
