@@ -1,8 +1,8 @@
 // A thread pool whose caller does not wait for workers that have not started to compute.
 //
 // A job is the computation of the items of one operator. The caller claims free workers and computes,
-// too. Each thread first computes the items of its own range and then takes items from the ranges of
-// other threads, so that the caller computes the items of workers that the system has not scheduled.
+// too. Each thread first computes the items of its own range, some at a time, and then takes items from the
+// ranges of other threads, so that the caller computes the items of workers that the system has not scheduled.
 // When all items are taken, the caller takes back its offer to workers that have not entered the job,
 // and waits for those that still compute an item.
 //
@@ -42,7 +42,7 @@
 // Maximal time that the caller spins for workers that compute the last items.
 #define CALLER_PATIENCE_NS 20000
 
-// What one thread of a job computes.
+// The part of a job that one thread computes.
 struct part {
   pool_task task;
   const void* call;
@@ -83,8 +83,8 @@ struct job {
 // A worker. Spinning workers read the first line, which callers write. The other line changes only when the worker sleeps or wakes up.
 struct member {
   _Alignas(64) _Atomic uintptr_t slot;
-  // The worker's part of the job, written by the caller that has the worker. It is in this line because a line that another processor
-  // has written takes as long to fetch as small items take to compute.
+  // The worker's part of the job, written by the caller that has the worker. It is in this line because fetching a line that another
+  // processor has written takes as long as computing small items.
   struct part part;
   // Range of the worker in jobs of callers that hold it. No other caller writes it while threads look for items in it.
   item_range items;
@@ -113,7 +113,7 @@ static inline void compute_range(const struct part* part, item_range* range, enu
   }
 }
 
-// Computes a thread's first items, which are its own already, and others until all items of the job are taken.
+// Computes the `first` items that are the thread's already, and others until all items of the job are taken.
 static void compute(const struct job* job, const struct part* part, uint32_t first) {
   const bool has_mode = (part->flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
   const float_mode before = has_mode ? disable_denormals() : 0;
@@ -182,15 +182,15 @@ static uint32_t claim(struct thread* threads, uint32_t count, struct share share
   return claimed;
 }
 
-// Gives each thread a range of `items` items, and offers the job to its workers. `part` is the caller's. Returns the number of the
-// caller's first items, which its range does not have: it need not wait until others know its range.
+// Gives each thread a range of `items` items, and offers the job to its workers. `part` is the caller's. Returns how many of the first
+// items are the caller's already: its range begins behind them, so that it computes them without waiting for other processors.
 static uint32_t open_job(const struct job* job, const struct part* part, uint32_t items) {
   const uint32_t each = items / job->count;
   const uint32_t longer = items % job->count;
   uint64_t end = each + (longer != 0 ? 1 : 0);
   const uint32_t taken = part_of((uint32_t) end);
   atomic_store_explicit(part->items, range_of(taken, end), memory_order_relaxed);
-  // Workers look for items in all ranges.
+  // All ranges come before the first offer, as workers look for items in all of them.
   for (uint32_t i = 1; i < job->count; i++) {
     const uint64_t first = end;
     end += each + (i < longer ? 1 : 0);

@@ -32,7 +32,7 @@ static inline bool spin(
     bool (*is_over)(const struct member*, uintptr_t), const struct member* member, uintptr_t job, int64_t patience,
     uint32_t threads)
 {
-  // What happens at once is noticed without reading the clock.
+  // The clock is not read for events that happen at once.
   for (int turn = 0; turn < TURNS; turn++) {
     if (is_over(member, job)) {
       return true;
