@@ -113,12 +113,12 @@ static inline void compute_range(const struct part* part, item_range* range, enu
   }
 }
 
-// Computes the `first` items that are the thread's already, and others until all items of the job are taken.
-static void compute(const struct job* job, const struct part* part, uint32_t first) {
+// Computes the items that the thread has taken first, and others until all items of the job are taken.
+static void compute(const struct job* job, const struct part* part, struct items first) {
   const bool has_mode = (part->flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
   const float_mode before = has_mode ? disable_denormals() : 0;
-  if (first != 0) {
-    part->task(part->call, part->base, first, part->number);
+  if (first.count != 0) {
+    part->task(part->call, part->base + first.first, first.count, part->number);
   }
   compute_range(part, part->items, BEGIN);
   for (uint32_t i = 1; i < job->count; i++) {
@@ -182,19 +182,11 @@ static uint32_t claim(struct thread* threads, uint32_t count, struct share share
   return claimed;
 }
 
-// Gives each thread a range of `items` items, and offers the job to its workers. `part` is the caller's. Returns how many of the first
-// items are the caller's already: its range begins behind them, so that it computes them without waiting for other processors.
-static uint32_t open_job(const struct job* job, const struct part* part, uint32_t items) {
-  const uint32_t each = items / job->count;
-  const uint32_t longer = items % job->count;
-  uint64_t end = each + (longer != 0 ? 1 : 0);
-  const uint32_t taken = part_of((uint32_t) end);
-  atomic_store_explicit(part->items, range_of(taken, end), memory_order_relaxed);
+// Gives each worker its range of `items` items, and offers the job to them. `part` is the caller's.
+static void offer_job(const struct job* job, const struct part* part, uint32_t items) {
   // All ranges come before the first offer, as workers look for items in all of them.
   for (uint32_t i = 1; i < job->count; i++) {
-    const uint64_t first = end;
-    end += each + (i < longer ? 1 : 0);
-    atomic_store_explicit(job->threads[i].items, range_of(first, end), memory_order_relaxed);
+    atomic_store_explicit(job->threads[i].items, range_of_thread(items, job->count, i), memory_order_relaxed);
   }
   for (uint32_t i = 1; i < job->count; i++) {
     const struct thread* thread = &job->threads[i];
@@ -210,7 +202,6 @@ static uint32_t open_job(const struct job* job, const struct part* part, uint32_
       system_wake(&member->sleeps);
     }
   }
-  return taken;
 }
 
 // Frees workers that have not entered the job, and waits for the others.
@@ -234,8 +225,11 @@ static void close_job(const struct job* job) {
 // Computes `items` items with up to `count` threads. `part` is the caller's.
 static void run_job(struct thread* threads, uint32_t count, struct share share, const struct part* part, uint32_t items) {
   const struct job job = {.count = claim(threads, count < items ? count : items, share), .threads = threads};
-  const uint32_t taken = open_job(&job, part, items);
-  compute(&job, part, taken);
+  atomic_store_explicit(part->items, range_of_thread(items, job.count, 0), memory_order_relaxed);
+  // Taken before workers' lines are written, since an exchange waits until all writes have reached the cache.
+  const struct items first = take(part->items, BEGIN);
+  offer_job(&job, part, items);
+  compute(&job, part, first);
   close_job(&job);
 }
 
@@ -304,7 +298,7 @@ static bool work(struct member* member) {
   const struct part part = member->part;
   // Where the worker looks for items when its own are taken.
   __builtin_prefetch(job->threads[(part.number + 1) % job->count].items);
-  compute(job, &part, 0);
+  compute(job, &part, take(part.items, BEGIN));
   // The job may end with this store.
   slot = atomic_exchange(&member->slot, 0);
   if ((slot & CALLER_SLEEPS) != 0) {
@@ -325,6 +319,7 @@ SYSTEM_THREAD_MAIN(worker, argument) {
     if (patience >= MIN_PATIENCE_NS && spin(has_news, member, 0, patience, atomic_load(&started_members))) {
       continue;
     }
+    // The worker has spun for its patience.
     const int64_t start = system_now_ns() - patience;
     atomic_store(&member->sleeps, 1);
     while (!has_news(member, 0) && atomic_load(&member->sleeps) != 0) {

@@ -48,41 +48,22 @@ uint32_t xnnpack_sys_pool_threads(void) {
   return threads;
 }
 
-// Items that a thread has not taken.
-struct rest {
-  uint32_t first;
-  uint32_t end;
-};
-
-// Takes items for a thread; none if none are left.
-static struct items take_any(struct rest* rests, uint32_t threads, uint32_t thread) {
-  struct rest* own = &rests[thread];
-  if (own->first < own->end) {
-    const struct items items = {own->first, part_of(own->end - own->first)};
-    own->first += items.count;
-    return items;
+// Takes items for a thread; none if all are taken.
+static struct items take_any(item_range* ranges, uint32_t threads, uint32_t thread) {
+  struct items items = take(&ranges[thread], BEGIN);
+  for (uint32_t i = 1; i < threads && items.count == 0; i++) {
+    items = take(&ranges[(thread + i) % threads], END);
   }
-  for (uint32_t i = 1; i < threads; i++) {
-    struct rest* other = &rests[(thread + i) % threads];
-    if (other->first < other->end) {
-      const uint32_t count = part_of(other->end - other->first);
-      other->end -= count;
-      return (struct items) {other->end, count};
-    }
-  }
-  return (struct items) {0, 0};
+  return items;
 }
 
 // Time until all items are computed that take `times` alone.
 static int64_t simulate(const int64_t* times, uint32_t count, uint32_t threads) {
-  struct rest rests[MAX_THREADS];
+  item_range ranges[MAX_THREADS];
   int64_t now[MAX_THREADS];
   threads = count < threads ? count : threads;
-  uint32_t first = 0;
   for (uint32_t thread = 0; thread < threads; thread++) {
-    const uint32_t end = first + count / threads + (thread < count % threads ? 1 : 0);
-    rests[thread] = (struct rest) {first, end};
-    first = end;
+    atomic_store_explicit(&ranges[thread], range_of_thread(count, threads, thread), memory_order_relaxed);
     now[thread] = thread == 0 ? OFFER_NS * (int64_t) (threads - 1) : OFFER_NS * (int64_t) thread + ENTER_NS;
   }
   for (;;) {
@@ -90,7 +71,7 @@ static int64_t simulate(const int64_t* times, uint32_t count, uint32_t threads) 
     for (uint32_t thread = 1; thread < threads; thread++) {
       next = now[thread] < now[next] ? thread : next;
     }
-    const struct items items = take_any(rests, threads, next);
+    const struct items items = take_any(ranges, threads, next);
     if (items.count == 0) {
       break;
     }

@@ -26,6 +26,17 @@ static _Alignas(64) _Atomic int64_t busy_until;
 
 static inline bool may_spin(int64_t now) { return now >= atomic_load_explicit(&busy_until, memory_order_relaxed); }
 
+// Spins for some iterations, or until `is_over` returns true. Returns whether it did.
+static inline bool spin_some(bool (*is_over)(const struct member*, uintptr_t), const struct member* member, uintptr_t job) {
+  for (int turn = 0; turn < TURNS; turn++) {
+    if (is_over(member, job)) {
+      return true;
+    }
+    relax();
+  }
+  return false;
+}
+
 // Spins until `is_over` returns true, for at most `patience` nanoseconds. Returns the last result
 // of `is_over`. Sets `busy_until` if the thread, one of `threads`, lost its processor meanwhile.
 static inline bool spin(
@@ -33,20 +44,14 @@ static inline bool spin(
     uint32_t threads)
 {
   // The clock is not read for events that happen at once.
-  for (int turn = 0; turn < TURNS; turn++) {
-    if (is_over(member, job)) {
-      return true;
-    }
-    relax();
+  if (spin_some(is_over, member, job)) {
+    return true;
   }
   int64_t last = system_now_ns();
   const int64_t end = last + patience;
   while (may_spin(last) && last < end) {
-    for (int turn = 0; turn < TURNS; turn++) {
-      if (is_over(member, job)) {
-        return true;
-      }
-      relax();
+    if (spin_some(is_over, member, job)) {
+      return true;
     }
     const int64_t now = system_now_ns();
     if (now - last > PREEMPTED_NS) {
