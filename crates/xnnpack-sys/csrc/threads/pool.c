@@ -86,7 +86,8 @@ struct member {
   // The worker's part of the job, written by the caller that has the worker. It is in this line because fetching a line that another
   // processor has written takes as long as computing small items.
   struct part part;
-  // Range of the worker in jobs of callers that hold it. No other caller writes it while threads look for items in it.
+  // Range of the worker, or of the caller for the first member, in jobs of callers that hold their workers. No other caller writes it
+  // while threads look for items in it.
   item_range items;
   // 1 while the worker sleeps.
   _Alignas(64) _Atomic uint32_t sleeps;
@@ -98,7 +99,9 @@ struct member {
 static struct {
   _Alignas(64) _Atomic bool stops;
   struct member members[MAX_THREADS];
-} pool;
+  // Threads of the jobs of callers that hold their workers.
+  struct thread held[MAX_THREADS];
+} pool = {.held = {{.items = &pool.members[0].items}}};
 
 // Number of members in use. The first member has no worker.
 static _Atomic uint32_t started_members = 1;
@@ -158,14 +161,8 @@ static void wait_for(struct member* member, uintptr_t job) {
   }
 }
 
-// Writes up to `count` - 1 workers behind the caller, the first of `threads`. Returns the number of threads.
+// Claims up to `count` - 1 workers, and writes them behind the caller, the first of `threads`. Returns the number of threads.
 static uint32_t claim(struct thread* threads, uint32_t count, struct share share) {
-  if (share.held != 0) {
-    for (uint32_t i = 1; i < count; i++) {
-      threads[i] = (struct thread) {&pool.members[i], &pool.members[i].items};
-    }
-    return count;
-  }
   const uint32_t started = atomic_load_explicit(&started_members, memory_order_acquire);
   uint32_t claimed = 1;
   for (uint32_t i = share.first; i < started && claimed < count; i++) {
@@ -222,15 +219,26 @@ static void close_job(const struct job* job) {
   }
 }
 
-// Computes `items` items with up to `count` threads. `part` is the caller's.
-static void run_job(struct thread* threads, uint32_t count, struct share share, const struct part* part, uint32_t items) {
-  const struct job job = {.count = claim(threads, count < items ? count : items, share), .threads = threads};
-  atomic_store_explicit(part->items, range_of_thread(items, job.count, 0), memory_order_relaxed);
+// Computes `items` items with `count` threads, the first of which is the caller. `part` is the caller's.
+static void run_job(struct thread* threads, uint32_t count, struct part* part, uint32_t items) {
+  const struct job job = {.count = count, .threads = threads};
+  part->items = threads[0].items;
+  atomic_store_explicit(part->items, range_of_thread(items, count, 0), memory_order_relaxed);
   // Taken before workers' lines are written, since an exchange waits until all writes have reached the cache.
   const struct items first = take(part->items, BEGIN);
   offer_job(&job, part, items);
   compute(&job, part, first);
   close_job(&job);
+}
+
+// Computes `items` items with workers that the caller claims, up to `count` threads. `part` is the caller's.
+static void run_claiming(uint32_t count, struct share share, struct part* part, uint32_t items) {
+  struct own_range ranges[count];
+  struct thread threads[count];
+  for (uint32_t i = 0; i < count; i++) {
+    threads[i].items = &ranges[i].items;
+  }
+  run_job(threads, claim(threads, count, share), part, items);
 }
 
 static void start_workers(uint32_t threads);
@@ -262,16 +270,16 @@ void xnnpack_sys_pool_run(
   if (threads <= 1) {
     compute_alone(task, call, count, flags);
   } else {
-    struct own_range ranges[threads];
-    struct thread list[threads];
-    for (uint32_t i = 0; i < threads; i++) {
-      list[i].items = &ranges[i].items;
-    }
-    struct part part = {.task = task, .call = call, .flags = flags, .number = 0, .items = list[0].items};
+    struct part part = {.task = task, .call = call, .flags = flags, .number = 0};
     // A job has as many items as a range can number.
     for (; part.base < count; part.base += MAX_ITEMS) {
-      const size_t rest = count - part.base;
-      run_job(list, threads, share, &part, rest < MAX_ITEMS ? (uint32_t) rest : MAX_ITEMS);
+      const uint32_t items = count - part.base < MAX_ITEMS ? (uint32_t) (count - part.base) : MAX_ITEMS;
+      const uint32_t most = items < threads ? items : threads;
+      if (share.held != 0) {
+        run_job(pool.held, most, &part, items);
+      } else {
+        run_claiming(most, share, &part, items);
+      }
     }
   }
   leave(share);
@@ -360,7 +368,12 @@ static void start_workers(uint32_t threads) {
   // Workers block all signals, so that the program's own threads handle them.
   const system_signals before = system_block_signals();
   uint32_t started = atomic_load_explicit(&started_members, memory_order_relaxed);
-  while (started < threads && system_start_thread(&pool.members[started].thread, worker, &pool.members[started])) {
+  while (started < threads) {
+    struct member* member = &pool.members[started];
+    pool.held[started] = (struct thread) {member, &member->items};
+    if (!system_start_thread(&member->thread, worker, member)) {
+      break;
+    }
     started++;
     atomic_store_explicit(&started_members, started, memory_order_release);
   }

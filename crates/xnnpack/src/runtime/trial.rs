@@ -7,16 +7,19 @@ use std::time::{Duration, Instant};
 use crate::status::Result;
 
 /// Number of runs of a turn that are not measured, since caches and threads are in another state,
-/// and of measured ones.
-const UNMEASURED: usize = 2;
-const MEASURED: usize = 3;
+/// and of measured ones. Turns are short and alternate, because a processor changes its clock and
+/// other processes come and go.
+const UNMEASURED: usize = 1;
+const MEASURED: usize = 2;
 const TURN: usize = UNMEASURED + MEASURED;
+/// Number of turns at the end of a trial that compare [`Threads::Each`] with all threads.
+const COMPARISON: usize = 3;
 /// Number of runs from the beginning of a trial to the next one: other processes may have disturbed
 /// the last one.
 const PERIOD: usize = 1000;
-/// Maximal time with more threads, relative to fewer, for which they are used: each takes processor time while it waits for others, up
-/// to that of one thread.
-const GAIN: f64 = 0.9;
+/// Maximal time with more threads, relative to fewer, for which they are used: threads take
+/// processor time while they wait for each other.
+const GAIN: f64 = 0.85;
 /// Limit of an operator that uses all threads of its runtime.
 const UNLIMITED: u32 = u32::MAX;
 
@@ -63,13 +66,12 @@ impl Trial {
         let counts: Vec<u32> = powers.take_while(|&count| count < most).chain([most]).collect();
         let all = Threads::All(counts.len() - 1);
         let tried = (0..counts.len()).rev().filter(|&at| counts[at] >= fewest).map(Threads::All);
-        let mut turns: Vec<Threads> = tried.collect();
-        match turns.len() {
+        let tried: Vec<Threads> = tried.collect();
+        let turns = match tried.len() {
             // Nothing to choose from.
-            0 | 1 => turns.clear(),
-            // All threads again, as the first runs of a session are slower.
-            _ => turns.extend([all, Threads::Each]),
-        }
+            0 | 1 => Vec::new(),
+            _ => [&tried, &tried, &[Threads::Each, all, Threads::Each][..]].concat(),
+        };
         let never = Times { run: Duration::MAX, operators: vec![Duration::MAX; operators] };
         Self {
             least: vec![never; counts.len() + 1],
@@ -136,7 +138,7 @@ impl Trial {
         if trial == 0 {
             return;
         }
-        if self.runs == trial - TURN {
+        if self.runs == trial - COMPARISON * TURN {
             for (at, limit) in self.each.iter_mut().enumerate() {
                 let times = self.counts.iter().zip(&self.least);
                 // The first of equal times, which has the fewest threads.
@@ -258,9 +260,10 @@ mod tests {
         assert_eq!(counts(6), [1, 2, 4, 6]);
         assert_eq!(counts(16), [1, 2, 4, 8, 16]);
         let turns = |fewest, most| Trial::new(1, fewest, most).turns;
-        let all = Threads::All;
-        assert_eq!(turns(1, 2), [all(1), ONE, all(1), Threads::Each]);
-        assert_eq!(turns(2, 8), [all(3), all(2), all(1), all(3), Threads::Each]);
+        let (all, each) = (Threads::All, Threads::Each);
+        assert_eq!(turns(1, 2), [all(1), ONE, all(1), ONE, each, all(1), each]);
+        let tried = [all(3), all(2), all(1)];
+        assert_eq!(turns(2, 8), [&tried[..], &tried, &[each, all(3), each]].concat());
         assert_eq!(turns(2, 2), []);
         assert_eq!(turns(1, 1), []);
     }
@@ -273,10 +276,10 @@ mod tests {
         assert_eq!(threads([100, 140]), ONE);
         // Equal times are not a gain.
         assert_eq!(threads([100, 100]), ONE);
-        assert_eq!(threads([100, 91]), ONE);
-        assert_eq!(threads([100, 89]), Threads::Each);
+        assert_eq!(threads([100, 86]), ONE);
+        assert_eq!(threads([100, 84]), Threads::Each);
         // Delays by other processes do not change the result.
-        for delayed in [0..5, 5..9, 10..19] {
+        for delayed in [0..6, 3..9, 6..12, 12..18, 15..21] {
             let processor = Processor { delayed, ..Processor::new(&[[100, 60], [100, 140]]) };
             assert_eq!(processor.decision(), (Threads::Each, vec![2, 1]));
         }
@@ -286,10 +289,10 @@ mod tests {
     fn the_fastest_of_several_numbers_is_chosen() {
         let mut processor = Processor::new(&[[100, 60, 50, 70], [100, 60, 55, 80]]);
         assert_eq!(processor.decision(), (Threads::Each, vec![4, 4]));
-        // A small gain is not worth more threads.
-        processor.operators = vec![vec![100, 60, 59, 59], vec![100, 60, 59, 59]];
         processor.change = 1000;
-        assert_eq!(processor.decision().1, [4, 4]);
+        processor.operators = vec![vec![100, 70, 60, 90], vec![100, 70, 50, 120]];
+        assert_eq!(processor.decision(), (Threads::Each, vec![4, 4]));
+        // A small gain is not worth more threads.
         processor.operators = vec![vec![100, 70, 60, 90], vec![100, 60, 69, 90]];
         assert_eq!(processor.decision(), (Threads::All(1), vec![2, 2]));
         // One thread is not tried where several are surely faster.
