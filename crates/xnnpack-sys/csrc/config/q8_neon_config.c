@@ -33,14 +33,19 @@ static void prepare_qu8(
   uint8_t* at = packed;
   for (size_t tile = 0; tile < g * divide_round_up(nc, nr); tile++) {
     uint8_t* weights = at + nr * sizeof(int32_t);
-    for (size_t channel = 0; channel < nr; channel++) {
-      uint32_t sum = 0;
-      for (size_t k = 0; k < depth; k++) {
-        sum += (uint32_t) weights[(k / kr * nr + channel) * kr + k % kr] - params->kernel_zero_point;
+    uint32_t sums[Q8_NEON_CHANNELS] = {0};
+    const uint8_t* next = weights;
+    for (size_t k = 0; k < depth; k += kr) {
+      for (size_t channel = 0; channel < Q8_NEON_CHANNELS; channel++) {
+        for (size_t i = 0; i < kr; i++) {
+          sums[channel] += *next++;
+        }
       }
+    }
+    for (size_t channel = 0; channel < Q8_NEON_CHANNELS; channel++) {
       uint32_t bias;
       memcpy(&bias, at + channel * sizeof(bias), sizeof(bias));
-      bias += OFFSET * sum;
+      bias += OFFSET * (sums[channel] - (uint32_t) (depth * (size_t) params->kernel_zero_point));
       memcpy(at + channel * sizeof(bias), &bias, sizeof(bias));
     }
     for (size_t i = 0; is_of_pairs(kr) && i < nr * depth; i++) {
