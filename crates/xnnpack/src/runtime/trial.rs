@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(threads([100, 86]), ONE);
         assert_eq!(threads([100, 84]), Threads::Each);
         // Delays by other processes do not change the result.
-        for delayed in [0..6, 3..9, 6..12, 12..18, 15..21] {
+        for delayed in [0..5, 5..9, 10..19, 0..6, 3..9, 6..12, 12..18, 15..21] {
             let processor = Processor { delayed, ..Processor::new(&[[100, 60], [100, 140]]) };
             assert_eq!(processor.decision(), (Threads::Each, vec![2, 1]));
         }
@@ -293,6 +293,8 @@ mod tests {
         processor.operators = vec![vec![100, 70, 60, 90], vec![100, 70, 50, 120]];
         assert_eq!(processor.decision(), (Threads::Each, vec![4, 4]));
         // A small gain is not worth more threads.
+        processor.operators = vec![vec![100, 60, 59, 59], vec![100, 60, 59, 59]];
+        assert_eq!(processor.decision().1, [4, 4]);
         processor.operators = vec![vec![100, 70, 60, 90], vec![100, 60, 69, 90]];
         assert_eq!(processor.decision(), (Threads::All(1), vec![2, 2]));
         // One thread is not tried where several are surely faster.
