@@ -14,6 +14,10 @@ const MEASURED: usize = 2;
 const TURN: usize = UNMEASURED + MEASURED;
 /// Number of turns at the end of a trial that compare [`Threads::Each`] with all threads.
 const COMPARISON: usize = 3;
+/// Number of turns after these that confirm the choice. The runtimes of a model are tried at the
+/// same time, so that each finds threads awake that the others use, but may have to wake them once
+/// the others have chosen one thread.
+const CONFIRMATION: usize = 2;
 /// Number of runs from the beginning of a trial to the next one: other processes may have disturbed
 /// the last one.
 const PERIOD: usize = 1000;
@@ -40,7 +44,7 @@ pub(super) enum Threads {
 pub(super) struct Trial {
     /// Numbers of threads in ascending order: 1, 2, 4, ..., and all threads.
     counts: Vec<u32>,
-    /// Turns of a trial.
+    /// Turns of a trial before its choice.
     turns: Vec<Threads>,
     runs: usize,
     /// Least times for each of `counts`, and for [`Threads::Each`].
@@ -110,14 +114,11 @@ impl Trial {
             Threads::All(_) => &self.unlimited,
             Threads::Each => &self.each,
         };
-        if self.runs >= self.turns.len() * TURN || self.runs % TURN < UNMEASURED {
+        let at = self.position(threads);
+        if self.runs >= self.end() || self.runs % TURN < UNMEASURED {
             run(limits, 0..limits.len())?;
         } else {
             let start = now();
-            let at = match threads {
-                Threads::All(at) => at,
-                Threads::Each => self.counts.len(),
-            };
             let least = &mut self.least[at];
             let mut before = start;
             for (at, time) in least.operators.iter_mut().enumerate() {
@@ -132,22 +133,37 @@ impl Trial {
         Ok(())
     }
 
+    /// Position of a choice in `least`.
+    fn position(&self, threads: Threads) -> usize {
+        match threads {
+            Threads::All(at) => at,
+            Threads::Each => self.counts.len(),
+        }
+    }
+
+    /// Number of runs of a trial.
+    fn end(&self) -> usize {
+        if self.turns.is_empty() { 0 } else { (self.turns.len() + CONFIRMATION) * TURN }
+    }
+
     fn proceed(&mut self) {
         self.runs += 1;
-        let trial = self.turns.len() * TURN;
-        if trial == 0 {
+        let (choice, end) = (self.turns.len() * TURN, self.end());
+        if end == 0 {
             return;
         }
-        if self.runs == trial - COMPARISON * TURN {
+        if self.runs == choice - COMPARISON * TURN {
             for (at, limit) in self.each.iter_mut().enumerate() {
                 let times = self.counts.iter().zip(&self.least);
                 // The first of equal times, which has the fewest threads.
                 let fastest = times.min_by_key(|(_, times)| times.operators[at]);
                 *limit = fastest.map_or(UNLIMITED, |(&count, _)| count);
             }
-        } else if self.runs == trial {
+        } else if self.runs == choice {
             self.choose();
-        } else if self.runs == PERIOD.max(2 * trial) {
+        } else if self.runs == end {
+            self.confirm();
+        } else if self.runs == PERIOD.max(2 * end) {
             self.runs = 0;
             for least in &mut self.least {
                 least.run = Duration::MAX;
@@ -168,6 +184,16 @@ impl Trial {
         let (one, each) = (seconds(0), self.counts.len());
         let is_faster = seconds(each) <= seconds(fastest) && seconds(each) <= one * GAIN;
         self.chosen = if is_faster { Threads::Each } else { Threads::All(fastest) };
+        let chosen = self.position(self.chosen);
+        self.least[chosen].run = Duration::MAX;
+    }
+
+    /// Takes the least number of threads if the choice has turned out not to be faster.
+    fn confirm(&mut self) {
+        let fewest = self.turns.iter().map(|&threads| self.position(threads)).min().unwrap_or(0);
+        if self.least[self.position(self.chosen)].run > self.least[fewest].run {
+            self.chosen = Threads::All(fewest);
+        }
     }
 }
 
@@ -231,9 +257,14 @@ mod tests {
         fn decision(&self) -> (Threads, Vec<u32>) {
             let mut trial = self.trial();
             self.try_threads(&mut trial);
+            self.confirm(&mut trial);
             let (threads, by, calls) = self.run(&mut trial);
             assert_eq!(calls, 1);
             (threads, by)
+        }
+
+        fn expected_calls(&self, run_of_turn: usize) -> usize {
+            if run_of_turn < UNMEASURED { 1 } else { self.operators.len() }
         }
 
         fn try_threads(&self, trial: &mut Trial) {
@@ -241,11 +272,19 @@ mod tests {
                 for at in 0..TURN {
                     let (threads, by, calls) = self.run(trial);
                     assert_eq!(threads, turn);
-                    assert_eq!(calls, if at < UNMEASURED { 1 } else { self.operators.len() });
+                    assert_eq!(calls, self.expected_calls(at));
                     if let Threads::All(at) = turn {
                         assert_eq!(by, vec![1 << at; by.len()]);
                     }
                 }
+            }
+        }
+
+        fn confirm(&self, trial: &mut Trial) {
+            let chosen = trial.chosen;
+            for at in 0..CONFIRMATION * TURN {
+                let (threads, _, calls) = self.run(trial);
+                assert_eq!((threads, calls), (chosen, self.expected_calls(at % TURN)));
             }
         }
     }
@@ -315,12 +354,32 @@ mod tests {
     }
 
     #[test]
+    fn a_choice_that_is_not_faster_afterwards_is_revised() {
+        // Times after the turns, which may be longer as threads have to be woken then.
+        let decision = |fewest, before: [u64; 3], after: [u64; 3]| {
+            let mut processor = Processor { fewest, ..Processor::new(&[before]) };
+            let mut trial = processor.trial();
+            processor.try_threads(&mut trial);
+            processor.operators = vec![after.to_vec()];
+            processor.confirm(&mut trial);
+            processor.run(&mut trial).0
+        };
+        assert_eq!(decision(1, [100, 60, 40], [100, 120, 101]), ONE);
+        assert_eq!(decision(1, [100, 60, 40], [100, 120, 100]), Threads::Each);
+        assert_eq!(decision(1, [100, 90, 90], [200, 120, 100]), ONE);
+        assert_eq!(decision(2, [1, 60, 40], [1, 60, 61]), Threads::All(1));
+        assert_eq!(decision(2, [1, 60, 40], [1, 60, 60]), Threads::Each);
+        assert_eq!(decision(2, [1, 60, 55], [1, 90, 90]), Threads::All(1));
+    }
+
+    #[test]
     fn trials_are_repeated() {
         let mut processor = Processor::new(&[[100, 60], [3, 9]]);
         let mut trial = processor.trial();
         for expected in [[2, 1], [2, 2]] {
             processor.try_threads(&mut trial);
-            for _ in trial.turns.len() * TURN..PERIOD {
+            processor.confirm(&mut trial);
+            for _ in trial.end()..PERIOD {
                 let (_, by, calls) = processor.run(&mut trial);
                 assert_eq!((by, calls), (expected.to_vec(), 1));
             }
