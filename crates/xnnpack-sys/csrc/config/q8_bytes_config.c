@@ -44,22 +44,22 @@ static void sort(
   const size_t depth = ks * round_up_po2(kc, kr);
 #if XNN_ENABLE_AVX512SKX
   if (nr == Q8_AVX512_CHANNELS) {
-    xnnpack_sys_sort_q8_avx512skx(is_unsigned, g, nc, depth, packed, extra_bytes);
+    xnnpack_sys_sort_q8_avx512skx(is_unsigned, g, nc, ks, depth, packed, extra_bytes);
     return;
   }
 #endif
   if (nr == Q8_SSE41_CHANNELS) {
     (has_avx() ? xnnpack_sys_sort_q8_avx : xnnpack_sys_sort_q8_sse41)(
-        is_unsigned, g, nc, depth, packed, extra_bytes);
+        is_unsigned, g, nc, ks, depth, packed, extra_bytes);
     return;
   }
 #if XNN_ENABLE_AVXVNNI
   if (has_avxvnni()) {
-    xnnpack_sys_sort_q8_avxvnni(is_unsigned, g, nc, depth, packed, extra_bytes);
+    xnnpack_sys_sort_q8_avxvnni(is_unsigned, g, nc, ks, depth, packed, extra_bytes);
     return;
   }
 #endif
-  xnnpack_sys_sort_q8_avx2(is_unsigned, g, nc, depth, packed, extra_bytes);
+  xnnpack_sys_sort_q8_avx2(is_unsigned, g, nc, ks, depth, packed, extra_bytes);
 }
 
 #define SORT(type, is_unsigned) \

@@ -7,6 +7,17 @@ struct forms {
   __m128i magnitudes;
 };
 
+// Returns the four bytes of each step in the order of a pairing: the first one is added to the second, third or fourth.
+static XNN_INLINE __m128i places_of(size_t pairing) {
+  return pairing == 0 ? _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+       : pairing == 1 ? _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15)
+                      : _mm_setr_epi8(0, 3, 1, 2, 4, 7, 5, 6, 8, 11, 9, 10, 12, 15, 13, 14);
+}
+
+static XNN_INLINE vint pair_bytes(vint bytes, size_t pairing) {
+  return VINT(shuffle_epi8, bytes, vint_set1_128(places_of(pairing)));
+}
+
 // Returns the operand of `with_signs` for signed inputs: all ones where they are negative with AVX512, whose masks take longer, the
 // inputs themselves otherwise.
 #ifdef __AVX512BW__
@@ -24,85 +35,93 @@ static XNN_INLINE struct forms forms_of(enum kind kind, __m128i inputs) {
       .inputs = kind == UNSIGNED ? inputs : flipped, .signs = signs_of(signs), .magnitudes = _mm_abs_epi8(signs)};
 }
 
-// Writes a vector of inputs.
-static XNN_INLINE void put_vector(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from) {
+// Writes a vector of inputs, in the order of each pairing if `paired`.
+static XNN_INLINE void put_vector(enum kind kind, bool paired, struct buffer_row* row, size_t at, const uint8_t* from) {
   const vint inputs = vint_load(from);
   const vint flipped = VINT_BITS(xor, inputs, VINT(set1_epi8, (int8_t) OFFSET));
   const vint signs = kind == UNSIGNED ? flipped : inputs;
-  vint_store(row->inputs + at, kind == UNSIGNED ? inputs : flipped);
+  const vint bytes = kind == UNSIGNED ? inputs : flipped;
+  vint_store(row->inputs + at, bytes);
+  if (paired) {
+    UNROLL for (size_t i = 1; i < PAIRINGS; i++) {
+      vint_store(row->paired[i - 1] + at, pair_bytes(bytes, i));
+    }
+  }
   if (SATURATES) {
     vint_store(row->signs + at, signs_of_vector(signs));
     vint_store(row->magnitudes + at, VINT(abs_epi8, signs));
   }
 }
 
-static XNN_INLINE void put_16(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from) {
+static XNN_INLINE void put_16(enum kind kind, bool paired, struct buffer_row* row, size_t at, const uint8_t* from) {
   const struct forms forms = forms_of(kind, _mm_loadu_si128((const __m128i*) from));
   _mm_storeu_si128((__m128i*) (row->inputs + at), forms.inputs);
+  if (paired) {
+    UNROLL for (size_t i = 1; i < PAIRINGS; i++) {
+      _mm_storeu_si128((__m128i*) (row->paired[i - 1] + at), _mm_shuffle_epi8(forms.inputs, places_of(i)));
+    }
+  }
   if (SATURATES) {
     _mm_storeu_si128((__m128i*) (row->signs + at), forms.signs);
     _mm_storeu_si128((__m128i*) (row->magnitudes + at), forms.magnitudes);
   }
 }
 
-static XNN_INLINE void put_8(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from) {
+static XNN_INLINE void put_8(enum kind kind, bool paired, struct buffer_row* row, size_t at, const uint8_t* from) {
   const struct forms forms = forms_of(kind, _mm_loadl_epi64((const __m128i*) from));
   _mm_storel_epi64((__m128i*) (row->inputs + at), forms.inputs);
+  if (paired) {
+    UNROLL for (size_t i = 1; i < PAIRINGS; i++) {
+      _mm_storel_epi64((__m128i*) (row->paired[i - 1] + at), _mm_shuffle_epi8(forms.inputs, places_of(i)));
+    }
+  }
   if (SATURATES) {
     _mm_storel_epi64((__m128i*) (row->signs + at), forms.signs);
     _mm_storel_epi64((__m128i*) (row->magnitudes + at), forms.magnitudes);
   }
 }
 
+static XNN_INLINE void put_four(void* to, __m128i bytes) {
+  const int32_t four = _mm_cvtsi128_si32(bytes);
+  memcpy(to, &four, DEPTH);
+}
+
 // Writes `count` inputs, at most four. Others are zero.
-static XNN_INLINE void put_step(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from, size_t count) {
+static XNN_INLINE void put_step(
+    enum kind kind, bool paired, struct buffer_row* row, size_t at, const uint8_t* from, size_t count)
+{
   const struct forms forms = forms_of(kind, _mm_cvtsi32_si128((int32_t) load_up_to_4(from, count)));
-  const int32_t parts[] = {
-      _mm_cvtsi128_si32(forms.inputs), _mm_cvtsi128_si32(forms.signs), _mm_cvtsi128_si32(forms.magnitudes)};
-  memcpy(row->inputs + at, &parts[0], DEPTH);
-  memcpy(row->signs + at, &parts[1], DEPTH);
-  memcpy(row->magnitudes + at, &parts[2], DEPTH);
+  put_four(row->inputs + at, forms.inputs);
+  if (paired) {
+    UNROLL for (size_t i = 1; i < PAIRINGS; i++) {
+      put_four(row->paired[i - 1] + at, _mm_shuffle_epi8(forms.inputs, places_of(i)));
+    }
+  }
+  put_four(row->signs + at, forms.signs);
+  put_four(row->magnitudes + at, forms.magnitudes);
 }
 
 // Writes `count` inputs, padded with zeros to whole steps, without reading beyond them. Each vector is written in all forms at once:
 // reading it again from several smaller stores would wait for them.
-static XNN_INLINE void put(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from, size_t count) {
+static XNN_INLINE void put(
+    enum kind kind, bool paired, struct buffer_row* row, size_t at, const uint8_t* from, size_t count)
+{
   const size_t whole = count - count % DEPTH;
   size_t i = 0;
   for (; i + sizeof(vint) <= whole; i += sizeof(vint)) {
-    put_vector(kind, row, at + i, from + i);
+    put_vector(kind, paired, row, at + i, from + i);
   }
   // With vectors of 512 bits, up to 60 bytes.
   for (; i + sizeof(__m128i) <= whole; i += sizeof(__m128i)) {
-    put_16(kind, row, at + i, from + i);
+    put_16(kind, paired, row, at + i, from + i);
   }
   if (i + sizeof(uint64_t) <= whole) {
-    put_8(kind, row, at + i, from + i);
+    put_8(kind, paired, row, at + i, from + i);
     i += sizeof(uint64_t);
   }
   for (; i < count; i += DEPTH) {
-    put_step(kind, row, at + i, from + i, min(count - i, DEPTH));
+    put_step(kind, paired, row, at + i, from + i, min(count - i, DEPTH));
   }
-}
-
-// Fills the buffer with the next inputs, each position padded with zeros to whole steps. Returns the bytes of a row.
-static XNN_INLINE size_t fill(
-    enum kind kind, size_t rows, const struct input* input, struct cursor* cursor, struct buffer* buffer)
-{
-  size_t filled = 0;
-  while (cursor->position < input->positions && filled < BUFFER) {
-    const size_t count = min(input->depth - cursor->at, BUFFER - filled);
-    for (size_t row = 0; row < rows; row++) {
-      const uint8_t* from = row_at(input, cursor->position * input->rows_of_position + row);
-      put(kind, &buffer->rows[row], filled, from + cursor->at, count);
-    }
-    filled += round_up_po2(count, DEPTH);
-    cursor->at += count;
-    if (cursor->at == input->depth) {
-      *cursor = (struct cursor) {.position = cursor->position + 1};
-    }
-  }
-  return filled;
 }
 
 // Copies all positions, of `steps` steps each, without reading beyond them.
@@ -140,15 +159,38 @@ static __attribute__((noinline)) void copy_positions(size_t rows, const struct i
 // Fills the buffer with all inputs, as `fill` does, if positions have few, as in the first layer of most models. Forms are
 // written as whole vectors after the last position has been copied, so that no vector waits for its parts to be stored.
 static XNN_INLINE size_t fill_with_short_positions(
-    enum kind kind, size_t rows, const struct input* input, size_t depth, struct buffer* buffer)
+    enum kind kind, bool paired, size_t rows, const struct input* input, size_t depth, struct buffer* buffer)
 {
   copy_positions(rows, input, buffer);
   for (size_t row = 0; row < rows; row++) {
     for (size_t i = 0; i < depth; i += sizeof(vint)) {
-      put_vector(kind, &buffer->rows[row], i, buffer->rows[row].inputs + i);
+      put_vector(kind, paired, &buffer->rows[row], i, buffer->rows[row].inputs + i);
     }
   }
   return depth;
+}
+
+// Fills the buffer with the next inputs of `depth`, each position padded with zeros to whole steps. Returns the bytes of a row.
+static XNN_INLINE size_t fill(
+    enum kind kind, bool paired, size_t rows, const struct input* input, size_t depth, struct cursor* cursor, struct buffer* buffer)
+{
+  if (input->depth < sizeof(__m128i) && depth <= BUFFER) {
+    return fill_with_short_positions(kind, paired, rows, input, depth, buffer);
+  }
+  size_t filled = 0;
+  while (cursor->position < input->positions && filled < BUFFER) {
+    const size_t count = min(input->depth - cursor->at, BUFFER - filled);
+    for (size_t row = 0; row < rows; row++) {
+      const uint8_t* from = row_at(input, cursor->position * input->rows_of_position + row);
+      put(kind, paired, &buffer->rows[row], filled, from + cursor->at, count);
+    }
+    filled += round_up_po2(count, DEPTH);
+    cursor->at += count;
+    if (cursor->at == input->depth) {
+      *cursor = (struct cursor) {.position = cursor->position + 1};
+    }
+  }
+  return filled;
 }
 
 // Returns the sum of `count` bytes, a multiple of `DEPTH`.

@@ -5,7 +5,7 @@
 // in 32 bits. This is twice the work of products of 16 bits, which XNNPACK computes from widened bytes. But the sum of two products
 // saturates if two neighbouring weights have one sign and a sum beyond 128. When weights are packed, each step of four inputs gets the
 // fastest form that is exact for all inputs, and the steps of a tile are sorted by form (`gemm_q8_sort.h`):
-// - FAST: no pair of weights can saturate;
+// - FAST: no pair of weights can saturate, in one of the three ways to pair four inputs;
 // - SIGNS: inputs are signed, their magnitudes are multiplied by weights with their signs, a third more work. 128 times the sum of
 //   these weights compensates the other range of inputs;
 // - WIDE: products of 16 bits, for weights of -128, which have no opposite.
@@ -15,7 +15,8 @@
 // (DYNAMIC_ROWS) as in XNNPACK's microkernels.
 //
 // Inputs of a tile are first copied to a buffer, position after position, in which signed inputs have 128 added; the bias compensates
-// it. 128 is subtracted from unsigned weights when they are packed, and the difference of their zero point from 128 is multiplied by
+// it. Where it pays, the buffer also has them in the orders of the other pairings, so that a step only has to know where its inputs
+// are. 128 is subtracted from unsigned weights when they are packed, and the difference of their zero point from 128 is multiplied by
 // the sum of a row's inputs, once for all channels.
 //
 // `kind`, `source` and `rows` are constants wherever these functions are inlined, so that loops over them are unrolled and arrays
@@ -43,6 +44,8 @@
 #define CHANNELS (VECTORS * VECTOR_LANES)
 // Bytes of a row in the buffer.
 #define BUFFER Q8_BYTES_BLOCK(CHANNELS)
+// Most bytes of a row that are in the buffer in the order of each pairing.
+#define PAIRED Q8_BYTES_PAIRED(CHANNELS)
 // Bytes of a line of the cache.
 #define APART 64
 #define UNROLL _Pragma("GCC unroll 8")
@@ -55,6 +58,9 @@ enum { SATURATES = false };
 #else
 enum { SATURATES = true };
 #endif
+
+// Ways to pair the four inputs of a step.
+enum { PAIRINGS = 3 };
 
 enum source {
   // Weights whose steps are sorted.
@@ -82,12 +88,14 @@ struct cursor {
   size_t at;
 };
 
-// Inputs of some positions: unsigned, the signs of signed ones, and their magnitudes. A step reads all of them at the same place: if they were whole pages
-// apart, they would compete for the same lines of the first-level cache.
+// Inputs of some positions: unsigned, the signs of signed ones, their magnitudes, and unsigned ones in the orders of the other
+// pairings. A step reads signs and magnitudes at the same place: if they were whole pages apart, they would compete for the same
+// lines of the first-level cache.
 struct buffer_row {
   uint8_t inputs[BUFFER + APART];
   int8_t signs[BUFFER + APART];
   uint8_t magnitudes[BUFFER + APART];
+  uint8_t paired[PAIRINGS - 1][PAIRED + APART];
 };
 
 struct buffer {
@@ -140,7 +148,7 @@ static XNN_INLINE void step(
   UNROLL for (size_t row = 0; row < rows; row++) {
     const struct buffer_row* from = &buffer->rows[row];
     if (form == FAST) {
-      const vint inputs = four_inputs(from->inputs + i);
+      const vint inputs = four_inputs((const uint8_t*) from + i);
       UNROLL for (size_t v = 0; v < vectors; v++) {
         sums[row][v] = add_dot_products(sums[row][v], inputs, bytes[v]);
       }
@@ -274,6 +282,8 @@ struct product {
   // Multiplied by the sum of a row's inputs for UNSIGNED, and by the packed sums of weights for DYNAMIC.
   int32_t factor;
   struct output output;
+  // Whether the buffer has inputs in the order of each pairing.
+  bool paired;
   // UNSIGNED: contributions of the weights' zero point.
   vint offsets[ROWS];
 };
@@ -307,9 +317,15 @@ static XNN_INLINE const uint8_t* tile(
   weights += CHANNELS * sizeof(int32_t);
   struct cursor cursor = {0};
   for (size_t done = 0; done < depth;) {
-    const size_t some = depth > BUFFER || (is_first && input->depth >= sizeof(__m128i))
-        ? fill(kind, rows, input, &cursor, buffer)
-        : is_first ? fill_with_short_positions(kind, rows, input, depth, buffer) : depth;
+    size_t some = depth;
+    const bool paired = source == SORTED && SATURATES && order->paired != 0;
+    // Each tile has its own pairings, or none.
+    if (is_first || depth > BUFFER || (paired && !product->paired)) {
+      product->paired = paired;
+      // Two calls, so that it is a constant in each.
+      some = paired ? fill(kind, true, rows, input, depth, &cursor, buffer)
+                    : fill(kind, false, rows, input, depth, &cursor, buffer);
+    }
     if (kind == UNSIGNED && is_first) {
       UNROLL for (size_t row = 0; row < rows; row++) {
         const uint32_t offset = sum_of(buffer->rows[row].inputs, some) * (uint32_t) product->factor;

@@ -27,11 +27,17 @@
 // libraries.
 #define Q8_BYTES_BLOCK(tile) ((tile) == Q8_AVX512_CHANNELS ? 2048 : 4096)
 
+// Most inputs of a row that are in the buffer in several orders. Five forms of all rows fit into the first-level cache, of 32 kB on many
+// processors.
+#define Q8_BYTES_PAIRED(tile) ((tile) == Q8_AVX512_CHANNELS ? 768 : 1280)
+
 // The order of a block's steps behind a tile's weights: first `wide` steps of the form WIDE, then `signs` of SIGNS. `places` are the
-// bytes of a row at which the inputs of each step are.
+// bytes at which the inputs of each step are in a row of the buffer.
 struct q8_bytes_order {
   uint16_t wide;
   uint16_t signs;
+  // 1 if the buffer must have inputs in the order of each pairing.
+  uint16_t paired;
   uint16_t places[];
 };
 
@@ -39,16 +45,16 @@ struct q8_bytes_order {
 // channels.
 static inline size_t xnnpack_sys_q8_order_size(size_t tile, size_t depth) {
   const size_t blocks = divide_round_up(depth, Q8_BYTES_BLOCK(tile));
-  const size_t order = (2 * blocks + depth / Q8_BYTES_DEPTH) * sizeof(uint16_t);
+  const size_t order = blocks * sizeof(struct q8_bytes_order) + depth / Q8_BYTES_DEPTH * sizeof(uint16_t);
   return tile * sizeof(int32_t) + round_up(order, tile * sizeof(int32_t));
 }
 
 // Prepares weights that were packed as by `xnn_pack_qs8_to_qu8_conv_goki_w`, `xnn_pack_qs8_conv_goki_w` for inputs quantized at run
-// time, or `xnn_pack_qu8_conv_goki_w`, in tiles of the instruction set. `depth` is that of all positions, each padded to whole steps;
+// time, or `xnn_pack_qu8_conv_goki_w`, in tiles of the instruction set. `depth` is that of all `positions`, each padded to whole steps;
 // `extra_bytes` end with those of `xnnpack_sys_q8_order_size`.
 #define SORT_Q8(isa) \
   void xnnpack_sys_sort_q8_##isa( \
-      bool is_unsigned, size_t groups, size_t channels, size_t depth, void* packed, size_t extra_bytes)
+      bool is_unsigned, size_t groups, size_t channels, size_t positions, size_t depth, void* packed, size_t extra_bytes)
 
 SORT_Q8(sse41);
 SORT_Q8(avx);

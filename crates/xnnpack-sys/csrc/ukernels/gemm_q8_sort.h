@@ -1,21 +1,72 @@
 // Sorts the steps of packed weights by form: a part of `gemm_q8_bytes.h`, which includes it.
 
-// The fastest exact form of a step, whose weights get 128 subtracted if they are unsigned.
-static enum form form_of(bool is_unsigned, uint8_t* weights) {
-  vint saturating = vint_zero();
-  vint least = vint_zero();
-  for (size_t v = 0; v < CHANNELS * DEPTH; v += sizeof(vint)) {
-    vint bytes = vint_load(weights + v);
-    if (is_unsigned) {
-      bytes = VINT_BITS(xor, bytes, VINT(set1_epi8, (int8_t) OFFSET));
-      vint_store(weights + v, bytes);
+// Subtracts 128 from whole vectors of weights.
+static void make_signed(uint8_t* weights, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += sizeof(vint)) {
+    vint_store(weights + i, VINT_BITS(xor, vint_load(weights + i), VINT(set1_epi8, (int8_t) OFFSET)));
+  }
+}
+
+// Returns the first of some pairings in which no sum of two products of a step saturates, or PAIRINGS.
+static size_t exact_pairing(size_t pairings, const uint8_t* weights) {
+  for (size_t pairing = 0; pairing < pairings; pairing++) {
+    vint saturating = vint_zero();
+    for (size_t v = 0; v < VECTORS; v++) {
+      const vint bytes = pair_bytes(vint_load(weights + v * sizeof(vint)), pairing);
+      // Weights of different signs have a small sum.
+      const vint pairs = VINT(abs_epi16, VINT(maddubs_epi16, VINT(set1_epi8, 1), bytes));
+      saturating = VINT_BITS(or, saturating, VINT(subs_epu16, pairs, VINT(set1_epi16, 128)));
     }
-    // Weights of different signs have a small sum.
-    const vint pairs = VINT(abs_epi16, VINT(maddubs_epi16, VINT(set1_epi8, 1), bytes));
-    saturating = VINT_BITS(or, saturating, VINT(subs_epu16, pairs, VINT(set1_epi16, 128)));
+    if (!SATURATES || !vint_any(saturating)) {
+      return pairing;
+    }
+  }
+  return PAIRINGS;
+}
+
+// Whether pairings make so many steps of a tile FAST that the buffer should have inputs in the order of each: one for each vector
+// that is copied, or for 32 bytes. To copy a vector in two more orders takes four instructions for a row, and a FAST step saves three.
+// Several tiles share a copy. Other tiles do not matter, so that weights are packed alike in slices and as a whole.
+static bool is_worth_pairing(size_t positions, size_t depth, const uint8_t* weights) {
+  if (!SATURATES || depth > PAIRED) {
+    return false;
+  }
+  const size_t vector = max(sizeof(vint), 2 * sizeof(__m128i));
+  // Short positions are copied together.
+  const size_t inputs = depth / positions;
+  const size_t enough = inputs < sizeof(__m128i) ? divide_round_up(depth, vector) : positions * divide_round_up(inputs, vector);
+  size_t gained = 0;
+  for (size_t i = 0; i < depth && gained < enough; i += DEPTH) {
+    const size_t pairing = exact_pairing(PAIRINGS, weights + i * CHANNELS);
+    gained += pairing != 0 && pairing != PAIRINGS;
+  }
+  return gained >= enough;
+}
+
+static bool has_least_weights(const uint8_t* weights) {
+  vint least = vint_zero();
+  for (size_t v = 0; v < VECTORS; v++) {
+    const vint bytes = vint_load(weights + v * sizeof(vint));
     least = VINT_BITS(or, least, VINT(subs_epu8, VINT(abs_epi8, bytes), VINT(set1_epi8, INT8_MAX)));
   }
-  return !SATURATES || !vint_any(saturating) ? FAST : vint_any(least) ? WIDE : SIGNS;
+  return vint_any(least);
+}
+
+// Returns the fastest exact form of a step. A pairing moves the weights of a step to its order, and `place` to where the buffer has
+// inputs in that order.
+static enum form choose_form(bool paired, uint8_t* weights, uint16_t* place) {
+  const size_t pairing = exact_pairing(paired ? PAIRINGS : 1, weights);
+  if (pairing == PAIRINGS) {
+    return has_least_weights(weights) ? WIDE : SIGNS;
+  }
+  if (pairing != 0) {
+    for (size_t v = 0; v < VECTORS; v++) {
+      uint8_t* at = weights + v * sizeof(vint);
+      vint_store(at, pair_bytes(vint_load(at), pairing));
+    }
+    *place += (uint16_t) (offsetof(struct buffer_row, paired) + (pairing - 1) * sizeof(((struct buffer_row*) 0)->paired[0]));
+  }
+  return FAST;
 }
 
 // Adds OFFSET times the sum of each channel's four weights in a step.
@@ -58,7 +109,8 @@ static size_t bring_forward(
 }
 
 // Sorts the steps of a tile by form, block by block.
-static void sort_steps(bool is_unsigned, uint8_t* weights, size_t depth, uint8_t* more) {
+static void sort_steps(size_t positions, uint8_t* weights, size_t depth, uint8_t* more) {
+  const bool paired = is_worth_pairing(positions, depth, weights);
   int32_t* corrections = (int32_t*) more;
   memset(more, 0, xnnpack_sys_q8_order_size(CHANNELS, depth));
   struct q8_bytes_order* order = (struct q8_bytes_order*) (corrections + CHANNELS);
@@ -68,12 +120,13 @@ static void sort_steps(bool is_unsigned, uint8_t* weights, size_t depth, uint8_t
     uint8_t forms[BUFFER / DEPTH];
     for (size_t i = 0; i < steps; i++) {
       uint8_t* at = weights + i * CHANNELS * DEPTH;
-      forms[i] = (uint8_t) form_of(is_unsigned, at);
       order->places[i] = (uint16_t) (i * DEPTH);
+      forms[i] = (uint8_t) choose_form(paired, at, &order->places[i]);
       if (forms[i] == SIGNS) {
         add_corrections(at, corrections);
       }
     }
+    order->paired = paired;
     order->wide = (uint16_t) bring_forward(WIDE, forms, 0, steps, weights, order->places);
     order->signs = (uint16_t) bring_forward(SIGNS, forms, order->wide, steps, weights, order->places);
     weights += some * CHANNELS;
@@ -83,7 +136,7 @@ static void sort_steps(bool is_unsigned, uint8_t* weights, size_t depth, uint8_t
 }
 
 void WITH_ISA(xnnpack_sys_sort_q8_)(
-    bool is_unsigned, size_t groups, size_t channels, size_t depth, void* packed, size_t extra_bytes)
+    bool is_unsigned, size_t groups, size_t channels, size_t positions, size_t depth, void* packed, size_t extra_bytes)
 {
   const size_t more = xnnpack_sys_q8_order_size(CHANNELS, depth);
   assert(extra_bytes >= more);
@@ -92,7 +145,10 @@ void WITH_ISA(xnnpack_sys_sort_q8_)(
     for (size_t channel = 0; channel < channels; channel += CHANNELS) {
       at += CHANNELS * sizeof(int32_t);
       uint8_t* end = at + depth * CHANNELS + extra_bytes;
-      sort_steps(is_unsigned, at, depth, end - more);
+      if (is_unsigned) {
+        make_signed(at, depth * CHANNELS);
+      }
+      sort_steps(positions, at, depth, end - more);
       at = end;
     }
   }

@@ -32,6 +32,7 @@ static XNN_INLINE void vint_store(void* to, vint values) { _mm512_storeu_si512(t
 static XNN_INLINE bool vint_any(vint values) { return _mm512_test_epi32_mask(values, values) != 0; }
 static XNN_INLINE bool vint_any_less(vint values, vint than) { return _mm512_cmplt_epi32_mask(values, than) != 0; }
 static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm512_set1_epi64(value); }
+static XNN_INLINE vint vint_set1_128(__m128i value) { return _mm512_broadcast_i32x4(value); }
 static XNN_INLINE vint vint_of_bits(vfloat values) { return _mm512_castps_si512(values); }
 static XNN_INLINE vfloat vfloat_of_bits(vint bits) { return _mm512_castsi512_ps(bits); }
 
@@ -60,6 +61,7 @@ static XNN_INLINE vint vint_sub_where_negative(vint from, vint negative, vint on
 static XNN_INLINE bool vint_any(vint values) { return !_mm256_testz_si256(values, values); }
 static XNN_INLINE bool vint_any_less(vint values, vint than) { return vint_any(_mm256_cmpgt_epi32(than, values)); }
 static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm256_set1_epi64x(value); }
+static XNN_INLINE vint vint_set1_128(__m128i value) { return _mm256_broadcastsi128_si256(value); }
 #else
 #define WITHOUT_INTEGERS
 #endif
@@ -81,6 +83,7 @@ static XNN_INLINE void vint_store(void* to, vint values) { _mm_storeu_si128((__m
 static XNN_INLINE bool vint_any(vint values) { return !_mm_testz_si128(values, values); }
 static XNN_INLINE bool vint_any_less(vint values, vint than) { return vint_any(_mm_cmpgt_epi32(than, values)); }
 static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm_set1_epi64x(value); }
+static XNN_INLINE vint vint_set1_128(__m128i value) { return value; }
 static XNN_INLINE vfloat vfloat_unordered(vfloat a, vfloat b) { return _mm_cmpunord_ps(a, b); }
 static XNN_INLINE vfloat vfloat_not_less(vfloat a, vfloat b) { return _mm_cmpnlt_ps(a, b); }
 static XNN_INLINE vint vint_of_bits(vfloat values) { return _mm_castps_si128(values); }

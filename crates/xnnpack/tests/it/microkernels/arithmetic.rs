@@ -103,6 +103,9 @@ where
     } else if random.below(2) == 0 {
         keep_apart(&mut filter, layer.group_inputs);
     }
+    if random.below(3) == 0 {
+        pair(&mut filter, layer.depth(), layer.group_inputs, low + 128, random);
+    }
     // After this, sums are expected around 0, within about 64 steps of the output.
     let depth = layer.depth() as f32;
     let middle = |zero: i32| (low + high) as f32 / 2.0 - zero as f32;
@@ -174,6 +177,25 @@ fn keep_apart(filter: &mut [i32], inputs: usize) {
     for (index, weight) in filter.iter_mut().enumerate() {
         let is_second = index % inputs % 16 >= 8;
         *weight = (*weight).max(is_second.into());
+    }
+}
+
+/// Replaces most weights so that of each four inputs at a position the first one has a partner: other sums of two products may exceed
+/// 16 bits, in all outputs. `depth` is the number of weights of an output, and `middle` the weight around which signs change.
+pub fn pair(filter: &mut [i32], depth: usize, inputs: usize, middle: i32, random: &mut Random) {
+    // Zero if the four weights stay as they are.
+    let partners: Vec<usize> = (0..depth).map(|_| random.below(4)).collect();
+    for (index, weight) in filter.iter_mut().enumerate() {
+        let (position, input) = (index % depth / inputs, index % depth % inputs);
+        let partner = partners[position * inputs + input / 4 * 4];
+        let [small, large] = [40, 90].map(|least| least + i32::try_from(random.below(30)).unwrap());
+        *weight = middle
+            + match (partner, input % 4) {
+                (0, _) => *weight - middle,
+                (_, 0) => large,
+                (partner, place) if place == partner => -large,
+                _ => small,
+            };
     }
 }
 

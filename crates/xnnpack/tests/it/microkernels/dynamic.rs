@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::arithmetic::pair;
 use super::layer::{run_guarded, transposed};
 use super::{RARELY, least_weight, one_in, one_to};
 use crate::fixture::{Fixture, any_f32, f32};
@@ -71,9 +72,14 @@ impl Dynamic {
         let blocks = self.outputs * self.inputs / self.block_size;
         let bound = random.f32s(1, 100.0, 10000.0)[0];
         let clips = random.below(2) == 0;
+        let mut weights: Vec<i32> =
+            (0..self.outputs * self.inputs).map(|_| weight(random)).collect();
+        if self.filter == Datatype::Qcint8 && one_in(3, random) {
+            pair(&mut weights, self.inputs, self.inputs, 0, random);
+        }
         Operands {
             rows: (0..self.rows).map(|_| Row::draw(self.inputs, random)).collect(),
-            weights: (0..self.outputs * self.inputs).map(|_| weight(random)).collect(),
+            weights,
             scales: (0..blocks).map(|_| scale(random)).collect(),
             bias: random.f32s(self.outputs, -1000.0, 1000.0),
             range: if clips {

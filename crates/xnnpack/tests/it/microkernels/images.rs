@@ -1,7 +1,7 @@
 //! Convolutions of images quantized at run time with int8 weights, which give the same bits as
 //! TFLite's reference kernels.
 
-use super::arithmetic::compare;
+use super::arithmetic::{compare, pair};
 use super::layer::{Form, Layer, Types};
 use super::{CHANNELS, KERNELS, depthwise, least_of, least_weight, one_in, one_to, place};
 use crate::fixture::{self, Fixture, any_f32, conv, f32};
@@ -45,6 +45,12 @@ fn draw_weights(count: usize, least: i8, random: &mut Random) -> Vec<i8> {
     random.i8s(count).into_iter().map(|weight| weight.max(least)).collect()
 }
 
+fn pair_weights(layer: &Layer, weights: &[i8], random: &mut Random) -> Vec<i8> {
+    let mut paired: Vec<i32> = weights.iter().copied().map(i32::from).collect();
+    pair(&mut paired, layer.depth(), layer.group_inputs, 0, random);
+    paired.into_iter().map(|weight| weight.try_into().unwrap()).collect()
+}
+
 pub fn check(layer: &Layer, random: &mut Random) {
     let count = layer.input_elements();
     let bounds = [[-1.0, 1.0], [0.0, 6.0], [-4.0, -0.5]][random.below(3)];
@@ -61,6 +67,9 @@ pub fn check(layer: &Layer, random: &mut Random) {
         let middle = (bounds[0] + bounds[1]) / 2.0;
         input.iter_mut().for_each(|x| *x = bounds[usize::from(*x > middle)]);
         weights.iter_mut().for_each(|weight| *weight = if *weight < 0 { least } else { i8::MAX });
+    }
+    if one_in(3, random) {
+        weights = pair_weights(layer, &weights, random);
     }
     let scales = random.f32s(layer.outputs(), 1e-3, 1e-2);
     let bias = random.f32s(layer.outputs(), -1.0, 1.0);
