@@ -7,7 +7,8 @@ struct forms {
   __m128i magnitudes;
 };
 
-// Returns the four bytes of each step in the order of a pairing: the first one is added to the second, third or fourth.
+// Returns the places from which a pairing takes the bytes of a vector: the first byte of each step is added to its second, third or
+// fourth one.
 static XNN_INLINE __m128i places_of(size_t pairing) {
   return pairing == 0 ? _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
        : pairing == 1 ? _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15)
@@ -53,52 +54,31 @@ static XNN_INLINE void put_vector(enum kind kind, bool paired, struct buffer_row
   }
 }
 
-static XNN_INLINE void put_16(enum kind kind, bool paired, struct buffer_row* row, size_t at, const uint8_t* from) {
-  const struct forms forms = forms_of(kind, _mm_loadu_si128((const __m128i*) from));
-  _mm_storeu_si128((__m128i*) (row->inputs + at), forms.inputs);
+// Stores the first 16, 8 or 4 bytes, a constant number.
+static XNN_INLINE void store_some(void* to, __m128i bytes, size_t count) {
+  if (count == sizeof(__m128i)) {
+    _mm_storeu_si128((__m128i*) to, bytes);
+  } else if (count == sizeof(uint64_t)) {
+    _mm_storel_epi64((__m128i*) to, bytes);
+  } else {
+    const int32_t step = _mm_cvtsi128_si32(bytes);
+    memcpy(to, &step, DEPTH);
+  }
+}
+
+// Writes the first 16, 8 or 4 inputs as `put_vector` does.
+static XNN_INLINE void put_some(enum kind kind, bool paired, struct buffer_row* row, size_t at, __m128i inputs, size_t count) {
+  const struct forms forms = forms_of(kind, inputs);
+  store_some(row->inputs + at, forms.inputs, count);
   if (paired) {
     UNROLL for (size_t i = 1; i < PAIRINGS; i++) {
-      _mm_storeu_si128((__m128i*) (row->paired[i - 1] + at), _mm_shuffle_epi8(forms.inputs, places_of(i)));
+      store_some(row->paired[i - 1] + at, _mm_shuffle_epi8(forms.inputs, places_of(i)), count);
     }
   }
   if (SATURATES) {
-    _mm_storeu_si128((__m128i*) (row->signs + at), forms.signs);
-    _mm_storeu_si128((__m128i*) (row->magnitudes + at), forms.magnitudes);
+    store_some(row->signs + at, forms.signs, count);
+    store_some(row->magnitudes + at, forms.magnitudes, count);
   }
-}
-
-static XNN_INLINE void put_8(enum kind kind, bool paired, struct buffer_row* row, size_t at, const uint8_t* from) {
-  const struct forms forms = forms_of(kind, _mm_loadl_epi64((const __m128i*) from));
-  _mm_storel_epi64((__m128i*) (row->inputs + at), forms.inputs);
-  if (paired) {
-    UNROLL for (size_t i = 1; i < PAIRINGS; i++) {
-      _mm_storel_epi64((__m128i*) (row->paired[i - 1] + at), _mm_shuffle_epi8(forms.inputs, places_of(i)));
-    }
-  }
-  if (SATURATES) {
-    _mm_storel_epi64((__m128i*) (row->signs + at), forms.signs);
-    _mm_storel_epi64((__m128i*) (row->magnitudes + at), forms.magnitudes);
-  }
-}
-
-static XNN_INLINE void put_four(void* to, __m128i bytes) {
-  const int32_t four = _mm_cvtsi128_si32(bytes);
-  memcpy(to, &four, DEPTH);
-}
-
-// Writes `count` inputs, at most four. Others are zero.
-static XNN_INLINE void put_step(
-    enum kind kind, bool paired, struct buffer_row* row, size_t at, const uint8_t* from, size_t count)
-{
-  const struct forms forms = forms_of(kind, _mm_cvtsi32_si128((int32_t) load_up_to_4(from, count)));
-  put_four(row->inputs + at, forms.inputs);
-  if (paired) {
-    UNROLL for (size_t i = 1; i < PAIRINGS; i++) {
-      put_four(row->paired[i - 1] + at, _mm_shuffle_epi8(forms.inputs, places_of(i)));
-    }
-  }
-  put_four(row->signs + at, forms.signs);
-  put_four(row->magnitudes + at, forms.magnitudes);
 }
 
 // Writes `count` inputs, padded with zeros to whole steps, without reading beyond them. Each vector is written in all forms at once:
@@ -113,14 +93,15 @@ static XNN_INLINE void put(
   }
   // With vectors of 512 bits, up to 60 bytes.
   for (; i + sizeof(__m128i) <= whole; i += sizeof(__m128i)) {
-    put_16(kind, paired, row, at + i, from + i);
+    put_some(kind, paired, row, at + i, _mm_loadu_si128((const __m128i*) (from + i)), sizeof(__m128i));
   }
   if (i + sizeof(uint64_t) <= whole) {
-    put_8(kind, paired, row, at + i, from + i);
+    put_some(kind, paired, row, at + i, _mm_loadl_epi64((const __m128i*) (from + i)), sizeof(uint64_t));
     i += sizeof(uint64_t);
   }
   for (; i < count; i += DEPTH) {
-    put_step(kind, paired, row, at + i, from + i, min(count - i, DEPTH));
+    const uint32_t step = load_up_to_4(from + i, min(count - i, DEPTH));
+    put_some(kind, paired, row, at + i, _mm_cvtsi32_si128((int32_t) step), DEPTH);
   }
 }
 

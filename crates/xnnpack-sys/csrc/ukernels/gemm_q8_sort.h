@@ -7,11 +7,11 @@ static void make_signed(uint8_t* weights, size_t bytes) {
   }
 }
 
-// Returns the first of some pairings in which no sum of two products of a step saturates, or PAIRINGS.
-static size_t exact_pairing(size_t pairings, const uint8_t* weights) {
+// Returns the first of `pairings` pairings in which no sum of two products of a step saturates, or PAIRINGS.
+static XNN_INLINE size_t exact_pairing(size_t pairings, const uint8_t* weights) {
   for (size_t pairing = 0; pairing < pairings; pairing++) {
     vint saturating = vint_zero();
-    for (size_t v = 0; v < VECTORS; v++) {
+    UNROLL for (size_t v = 0; v < VECTORS; v++) {
       const vint bytes = pair_bytes(vint_load(weights + v * sizeof(vint)), pairing);
       // Weights of different signs have a small sum.
       const vint pairs = VINT(abs_epi16, VINT(maddubs_epi16, VINT(set1_epi8, 1), bytes));
@@ -27,18 +27,14 @@ static size_t exact_pairing(size_t pairings, const uint8_t* weights) {
 // Whether pairings make so many steps of a tile FAST that the buffer should have inputs in the order of each: one for each vector
 // that is copied, or for 32 bytes. To copy a vector in two more orders takes four instructions for a row, and a FAST step saves three.
 // Several tiles share a copy. Other tiles do not matter, so that weights are packed alike in slices and as a whole.
-static bool is_worth_pairing(size_t positions, size_t depth, const uint8_t* weights) {
-  if (!SATURATES || depth > PAIRED) {
-    return false;
-  }
+static bool is_worth_pairing(size_t positions, size_t depth, const uint8_t* pairings) {
   const size_t vector = max(sizeof(vint), 2 * sizeof(__m128i));
   // Short positions are copied together.
   const size_t inputs = depth / positions;
   const size_t enough = inputs < sizeof(__m128i) ? divide_round_up(depth, vector) : positions * divide_round_up(inputs, vector);
   size_t gained = 0;
-  for (size_t i = 0; i < depth && gained < enough; i += DEPTH) {
-    const size_t pairing = exact_pairing(PAIRINGS, weights + i * CHANNELS);
-    gained += pairing != 0 && pairing != PAIRINGS;
+  for (size_t i = 0; i < depth / DEPTH; i++) {
+    gained += pairings[i] != 0 && pairings[i] != PAIRINGS;
   }
   return gained >= enough;
 }
@@ -52,21 +48,22 @@ static bool has_least_weights(const uint8_t* weights) {
   return vint_any(least);
 }
 
-// Returns the fastest exact form of a step. A pairing moves the weights of a step to its order, and `place` to where the buffer has
-// inputs in that order.
-static enum form choose_form(bool paired, uint8_t* weights, uint16_t* place) {
-  const size_t pairing = exact_pairing(paired ? PAIRINGS : 1, weights);
-  if (pairing == PAIRINGS) {
-    return has_least_weights(weights) ? WIDE : SIGNS;
+// Returns the fastest form of a step that is exact with a pairing, or with none.
+static enum form form_of(size_t pairing, const uint8_t* weights) {
+  return pairing != PAIRINGS ? FAST : has_least_weights(weights) ? WIDE : SIGNS;
+}
+
+// Moves the weights of a step to the order of a pairing, and returns how far behind its inputs the buffer has them in that order.
+static size_t pair_weights(size_t pairing, uint8_t* weights) {
+  if (pairing == 0) {
+    return 0;
   }
-  if (pairing != 0) {
-    for (size_t v = 0; v < VECTORS; v++) {
-      uint8_t* at = weights + v * sizeof(vint);
-      vint_store(at, pair_bytes(vint_load(at), pairing));
-    }
-    *place += (uint16_t) (offsetof(struct buffer_row, paired) + (pairing - 1) * sizeof(((struct buffer_row*) 0)->paired[0]));
+  for (size_t v = 0; v < VECTORS; v++) {
+    uint8_t* at = weights + v * sizeof(vint);
+    vint_store(at, pair_bytes(vint_load(at), pairing));
   }
-  return FAST;
+  const struct buffer_row* row = NULL;
+  return offsetof(struct buffer_row, paired) + (pairing - 1) * sizeof(row->paired[0]);
 }
 
 // Adds OFFSET times the sum of each channel's four weights in a step.
@@ -110,23 +107,32 @@ static size_t bring_forward(
 
 // Sorts the steps of a tile by form, block by block.
 static void sort_steps(size_t positions, uint8_t* weights, size_t depth, uint8_t* more) {
-  const bool paired = is_worth_pairing(positions, depth, weights);
   int32_t* corrections = (int32_t*) more;
   memset(more, 0, xnnpack_sys_q8_order_size(CHANNELS, depth));
   struct q8_bytes_order* order = (struct q8_bytes_order*) (corrections + CHANNELS);
+  const bool fits = SATURATES && depth <= PAIRED;
   while (depth > 0) {
     const size_t some = min(depth, BUFFER);
     const size_t steps = some / DEPTH;
+    uint8_t pairings[BUFFER / DEPTH];
     uint8_t forms[BUFFER / DEPTH];
     for (size_t i = 0; i < steps; i++) {
+      const uint8_t* at = weights + i * CHANNELS * DEPTH;
+      // Two calls, so that the number is a constant in each.
+      pairings[i] = (uint8_t) (fits ? exact_pairing(PAIRINGS, at) : exact_pairing(1, at));
+    }
+    order->paired = fits && is_worth_pairing(positions, depth, pairings);
+    for (size_t i = 0; i < steps; i++) {
       uint8_t* at = weights + i * CHANNELS * DEPTH;
+      const size_t pairing = order->paired || pairings[i] == 0 ? pairings[i] : PAIRINGS;
+      forms[i] = (uint8_t) form_of(pairing, at);
       order->places[i] = (uint16_t) (i * DEPTH);
-      forms[i] = (uint8_t) choose_form(paired, at, &order->places[i]);
-      if (forms[i] == SIGNS) {
+      if (forms[i] == FAST) {
+        order->places[i] += (uint16_t) pair_weights(pairing, at);
+      } else if (forms[i] == SIGNS) {
         add_corrections(at, corrections);
       }
     }
-    order->paired = paired;
     order->wide = (uint16_t) bring_forward(WIDE, forms, 0, steps, weights, order->places);
     order->signs = (uint16_t) bring_forward(SIGNS, forms, order->wide, steps, weights, order->places);
     weights += some * CHANNELS;

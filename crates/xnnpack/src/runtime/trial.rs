@@ -44,6 +44,8 @@ pub(super) enum Threads {
 pub(super) struct Trial {
     /// Numbers of threads in ascending order: 1, 2, 4, ..., and all threads.
     counts: Vec<u32>,
+    /// Position of the least number that is tried.
+    fewest: usize,
     /// Turns of a trial before its choice.
     turns: Vec<Threads>,
     runs: usize,
@@ -69,8 +71,8 @@ impl Trial {
         let powers = iter::successors(Some(1_u32), |count| count.checked_mul(2));
         let counts: Vec<u32> = powers.take_while(|&count| count < most).chain([most]).collect();
         let all = Threads::All(counts.len() - 1);
-        let tried = (0..counts.len()).rev().filter(|&at| counts[at] >= fewest).map(Threads::All);
-        let tried: Vec<Threads> = tried.collect();
+        let fewest = counts.partition_point(|&count| count < fewest);
+        let tried: Vec<Threads> = (fewest..counts.len()).rev().map(Threads::All).collect();
         let turns = match tried.len() {
             // Nothing to choose from.
             0 | 1 => Vec::new(),
@@ -83,6 +85,7 @@ impl Trial {
             unlimited: vec![UNLIMITED; operators],
             chosen: all,
             runs: 0,
+            fewest,
             turns,
             counts,
         }
@@ -190,9 +193,8 @@ impl Trial {
 
     /// Takes the least number of threads if the choice has turned out not to be faster.
     fn confirm(&mut self) {
-        let fewest = self.turns.iter().map(|&threads| self.position(threads)).min().unwrap_or(0);
-        if self.least[self.position(self.chosen)].run > self.least[fewest].run {
-            self.chosen = Threads::All(fewest);
+        if self.least[self.position(self.chosen)].run > self.least[self.fewest].run {
+            self.chosen = Threads::All(self.fewest);
         }
     }
 }
