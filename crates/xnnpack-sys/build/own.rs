@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 142] = [
+pub const SOURCES: [Source; 143] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -36,6 +36,7 @@ pub const SOURCES: [Source; 142] = [
     Source { file: "csrc/hooks/indirection.c", isas: &[] },
     Source { file: "csrc/hooks/join_rows.c", isas: &[] },
     Source { file: "csrc/hooks/softmax.c", isas: &[] },
+    Source { file: "csrc/hooks/sound_weights.c", isas: &[] },
     Source { file: "csrc/ukernels/mean_f32.c", isas: &[] },
     Source { file: "csrc/ukernels/mean_f32_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/mean_f32_avx512f.c", isas: &["avx512f"] },

@@ -126,6 +126,7 @@ unsafe extern "C" {
     fn xnnpack_sys_tell_packed(packed: Option<PackedFn>, context: *mut core::ffi::c_void);
     fn xnnpack_sys_set_threads(runtime: xnn_runtime_t, threads: pthreadpool_t);
     fn xnnpack_sys_count_operators(runtime: xnn_runtime_t) -> usize;
+    fn xnnpack_sys_has_sound_weights(runtime: xnn_runtime_t) -> bool;
     fn xnnpack_sys_pool_create(threads: usize, processors: usize) -> pthreadpool_t;
     fn xnnpack_sys_pool_smaller(pool: pthreadpool_t, threads: usize) -> pthreadpool_t;
     fn xnnpack_sys_run_operators(
@@ -201,6 +202,25 @@ pub unsafe fn count_operators(runtime: xnn_runtime_t) -> usize {
     {
         let _ = runtime;
         1
+    }
+}
+
+/// Whether the packed weights of a runtime, which may come from a file, name only inputs that their layers have: some microkernels
+/// read an order of inputs from packed weights. Those of an installed library do not.
+///
+/// # Safety
+/// `runtime` is live, and its packed weights have the length that XNNPACK requests.
+#[must_use]
+pub unsafe fn has_sound_weights(runtime: xnn_runtime_t) -> bool {
+    #[cfg(xnnpack_sys_own)]
+    // SAFETY: the caller vouches for the runtime and its weights.
+    unsafe {
+        xnnpack_sys_has_sound_weights(runtime)
+    }
+    #[cfg(not(xnnpack_sys_own))]
+    {
+        let _ = runtime;
+        true
     }
 }
 

@@ -85,6 +85,9 @@ const struct xnn_dwconv_config* xnnpack_sys_qu8_depthwise_config_for(size_t weig
 // Bytes for each channel that are appended to packed weights of a layer with `depth` weights for a channel; 0 for most tiles.
 size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth);
 
+// Whether what was appended to the weights of each tile, which begin `stride` bytes apart, names only inputs that the layer has.
+bool xnnpack_sys_are_orders_sound(size_t nr, size_t kr, size_t tiles, size_t depth, const void* packed, size_t stride);
+
 // Transposed convolutions with a number of channels in a group.
 const struct xnn_gemm_config* xnnpack_sys_transposed_qu8_gemm_config_for(size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_transposed_f32_gemm_config_for(bool strided, size_t inputs, size_t outputs);

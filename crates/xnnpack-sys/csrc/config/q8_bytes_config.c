@@ -38,28 +38,40 @@ size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth) {
   return is_tile(nr, kr) && xnnpack_sys_uses_q8_bytes() ? xnnpack_sys_q8_order_size(nr, depth) / nr : 0;
 }
 
-static void sort(
-    bool is_unsigned, size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, void* packed, size_t extra_bytes)
-{
-  const size_t depth = ks * round_up_po2(kc, kr);
+// Functions for weights whose steps are sorted, with a tile of `nr` channels.
+struct sorting {
+  xnnpack_sys_sort_q8_fn* sort;
+  xnnpack_sys_are_orders_sound_q8_fn* are_sound;
+};
+
+#define SORTING(isa) ((struct sorting) {xnnpack_sys_sort_q8_##isa, xnnpack_sys_are_orders_sound_q8_##isa})
+
+static struct sorting sorting_for(size_t nr) {
 #if XNN_ENABLE_AVX512SKX
   if (nr == Q8_AVX512_CHANNELS) {
-    xnnpack_sys_sort_q8_avx512skx(is_unsigned, g, nc, ks, depth, packed, extra_bytes);
-    return;
+    return SORTING(avx512skx);
   }
 #endif
   if (nr == Q8_SSE41_CHANNELS) {
-    (has_avx() ? xnnpack_sys_sort_q8_avx : xnnpack_sys_sort_q8_sse41)(
-        is_unsigned, g, nc, ks, depth, packed, extra_bytes);
-    return;
+    return has_avx() ? SORTING(avx) : SORTING(sse41);
   }
 #if XNN_ENABLE_AVXVNNI
   if (has_avxvnni()) {
-    xnnpack_sys_sort_q8_avxvnni(is_unsigned, g, nc, ks, depth, packed, extra_bytes);
-    return;
+    return SORTING(avxvnni);
   }
 #endif
-  xnnpack_sys_sort_q8_avx2(is_unsigned, g, nc, ks, depth, packed, extra_bytes);
+  return SORTING(avx2);
+}
+
+bool xnnpack_sys_are_orders_sound(size_t nr, size_t kr, size_t tiles, size_t depth, const void* packed, size_t stride) {
+  const bool are_sorted = is_tile(nr, kr) && xnnpack_sys_uses_q8_bytes();
+  return !are_sorted || sorting_for(nr).are_sound(tiles, depth, packed, stride);
+}
+
+static void sort(
+    bool is_unsigned, size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, void* packed, size_t extra_bytes)
+{
+  sorting_for(nr).sort(is_unsigned, g, nc, ks, ks * round_up_po2(kc, kr), packed, extra_bytes);
 }
 
 #define SORT(type, is_unsigned) \
@@ -252,6 +264,10 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) {
 bool xnnpack_sys_uses_q8_bytes(void) { return false; }
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) { return xnn_init_qd8_f32_qc8w_gemm_config(); }
 size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth) { return 0; }
+
+bool xnnpack_sys_are_orders_sound(size_t nr, size_t kr, size_t tiles, size_t depth, const void* packed, size_t stride) {
+  return true;
+}
 
 bool xnnpack_sys_pack_qd8_bytes_goki(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,

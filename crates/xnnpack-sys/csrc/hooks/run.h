@@ -26,6 +26,7 @@ enum xnn_status xnnpack_sys_invoke_runtime(xnn_runtime_t runtime);
 // Declared for Rust in `src/lib.rs`.
 void xnnpack_sys_set_threads(xnn_runtime_t runtime, pthreadpool_t threads);
 size_t xnnpack_sys_count_operators(xnn_runtime_t runtime);
+bool xnnpack_sys_has_sound_weights(xnn_runtime_t runtime);
 enum xnn_status xnnpack_sys_run_operators(xnn_runtime_t runtime, const uint32_t* threads, size_t first, size_t end);
 
 #endif

@@ -52,15 +52,22 @@ static inline size_t xnnpack_sys_q8_order_size(size_t tile, size_t depth) {
 // Prepares weights that were packed as by `xnn_pack_qs8_to_qu8_conv_goki_w`, `xnn_pack_qs8_conv_goki_w` for inputs quantized at run
 // time, or `xnn_pack_qu8_conv_goki_w`, in tiles of the instruction set. `depth` is that of all `positions`, each padded to whole steps;
 // `extra_bytes` end with those of `xnnpack_sys_q8_order_size`.
-#define SORT_Q8(isa) \
-  void xnnpack_sys_sort_q8_##isa( \
-      bool is_unsigned, size_t groups, size_t channels, size_t positions, size_t depth, void* packed, size_t extra_bytes)
+typedef void xnnpack_sys_sort_q8_fn(
+    bool is_unsigned, size_t groups, size_t channels, size_t positions, size_t depth, void* packed, size_t extra_bytes);
 
-SORT_Q8(sse41);
-SORT_Q8(avx);
-SORT_Q8(avx2);
-SORT_Q8(avxvnni);
-SORT_Q8(avx512skx);
+// Whether the orders of `tiles` tiles, which are `stride` bytes apart, name only inputs that layers have. Packed weights from a file may be
+// damaged.
+typedef bool xnnpack_sys_are_orders_sound_q8_fn(size_t tiles, size_t depth, const void* packed, size_t stride);
+
+#define SORTING_Q8(isa) \
+  xnnpack_sys_sort_q8_fn xnnpack_sys_sort_q8_##isa; \
+  xnnpack_sys_are_orders_sound_q8_fn xnnpack_sys_are_orders_sound_q8_##isa
+
+SORTING_Q8(sse41);
+SORTING_Q8(avx);
+SORTING_Q8(avx2);
+SORTING_Q8(avxvnni);
+SORTING_Q8(avx512skx);
 
 #define Q8_BYTES_MICROKERNELS(tile) \
   QS8_GEMM(xnnpack_sys_qs8_gemm_minmax_ukernel_##tile); \

@@ -159,3 +159,48 @@ void WITH_ISA(xnnpack_sys_sort_q8_)(
     }
   }
 }
+
+// Whether the buffer has inputs for a step of this form at `place`, where `some` bytes of a row are in it.
+static bool is_place(enum form form, bool paired, size_t place, size_t some) {
+  const size_t first = offsetof(struct buffer_row, paired);
+  if (form == FAST && place >= first) {
+    const struct buffer_row* row = NULL;
+    if (!paired || place - first >= sizeof(row->paired)) {
+      return false;
+    }
+    place = (place - first) % sizeof(row->paired[0]);
+  }
+  return place % DEPTH == 0 && place < some;
+}
+
+// Whether an order of steps, of which the buffer has `some` bytes of a row at once, reads and writes the buffer alone.
+static bool is_sound(const struct q8_bytes_order* order, size_t depth, size_t some) {
+  const size_t steps = some / DEPTH;
+  const bool paired = order->paired != 0;
+  if (order->wide > steps || order->signs > steps - order->wide || (paired && depth > PAIRED)) {
+    return false;
+  }
+  for (size_t i = 0; i < steps; i++) {
+    const enum form form = i < order->wide ? WIDE : i < (size_t) order->wide + order->signs ? SIGNS : FAST;
+    if (!is_place(form, paired, order->places[i], some)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool WITH_ISA(xnnpack_sys_are_orders_sound_q8_)(size_t tiles, size_t depth, const void* packed, size_t stride) {
+  const uint8_t* end = packed;
+  for (; tiles > 0; tiles--) {
+    end += stride;
+    const uint8_t* at = end - xnnpack_sys_q8_order_size(CHANNELS, depth) + CHANNELS * sizeof(int32_t);
+    for (size_t done = 0; done < depth; done += BUFFER) {
+      const struct q8_bytes_order* order = (const struct q8_bytes_order*) at;
+      if (!is_sound(order, depth, min(depth - done, BUFFER))) {
+        return false;
+      }
+      at = (const uint8_t*) (order->places + BUFFER / DEPTH);
+    }
+  }
+  return true;
+}

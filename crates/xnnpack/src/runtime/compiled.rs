@@ -69,10 +69,16 @@ impl Compiled {
             compiled.ok_or_else(|| Error::state("XNNPACK returned no runtime").during(OP))
         };
         let compiled = match &options.weights_cache {
-            Some(cache) => cache.creating(subgraph, create, |node, seed| {
-                let flags = options.flags(subgraph);
-                packed_size(subgraph, shapes, node, seed, flags, workspace)
-            }),
+            Some(cache) => {
+                let packed_size = |node, seed| {
+                    let flags = options.flags(subgraph);
+                    packed_size(subgraph, shapes, node, seed, flags, workspace)
+                };
+                // SAFETY: the runtime is live, and the cache has compared the lengths.
+                let is_sound =
+                    |compiled: &Self| unsafe { sys::has_sound_weights(compiled.raw.as_ptr()) };
+                cache.creating(subgraph, create, packed_size, is_sound)
+            }
             None => create(),
         }
         .map_err(|error| error.during(OP))?;

@@ -9,8 +9,9 @@
 //!
 //! For each kind of node the smallest candidate is compared with freshly packed weights, which
 //! detects weights of another model or processor. Undetected differences can only change results:
-//! microkernels for dense weights do not read addresses or indices from them. (Sparse ones do;
-//! their weights are not cached.)
+//! those microkernels that read places of inputs from packed weights read them only after
+//! [`sys::has_sound_weights`](xnnpack_sys::has_sound_weights) has validated them. (XNNPACK's sparse
+//! ones also read addresses; their weights are not cached.)
 
 use std::collections::HashMap;
 
@@ -28,10 +29,18 @@ pub(super) struct Candidates {
     candidates: HashMap<NodeSeed, Candidate>,
     /// Candidates that were returned to XNNPACK before it told their length.
     claims: Vec<NodeSeed>,
-    /// A candidate that was wrong, in which case none is used.
-    refused: Option<NodeSeed>,
+    /// Why none is used: one was wrong.
+    refused: Option<Refusal>,
     /// Number of candidates that were correct.
     used: usize,
+}
+
+/// What was wrong with a candidate.
+enum Refusal {
+    /// It has another length than the weights of this node, or other bytes.
+    Differs { node: usize },
+    /// It names inputs that its layer does not have.
+    IsUnsound,
 }
 
 struct Candidate {
@@ -86,7 +95,7 @@ impl Candidates {
         self.claims.retain(|claim| *claim != at);
         let candidate = self.candidates.get(&at)?;
         if candidate.weights.bytes().len() != size {
-            self.refused = Some(at);
+            self.refused = Some(Refusal::Differs { node: at.node });
             return None;
         }
         self.used += 1;
@@ -102,11 +111,21 @@ impl Candidates {
                 candidate.weights.clone()
             }
             Some(_) => {
-                self.refused = Some(at);
+                self.refused = Some(Refusal::Differs { node: at.node });
                 fresh.into()
             }
             None => fresh.into(),
         }
+    }
+
+    /// Whether a candidate is used, so that what it tells microkernels must be validated.
+    pub(super) fn need_validation(&self) -> bool {
+        self.used > 0 && self.refused.is_none()
+    }
+
+    /// Refuses all candidates, because one names inputs that its layer does not have.
+    pub(super) fn refuse_unsound(&mut self) {
+        self.refused = Some(Refusal::IsUnsound);
     }
 
     /// Removes the candidates for a subgraph after its runtime was created. Returns whether all
@@ -117,11 +136,14 @@ impl Candidates {
         self.claims.clear();
         let used = std::mem::take(&mut self.used);
         match self.refused.take() {
-            Some(at) => {
+            Some(Refusal::Differs { node }) => {
                 log::warn!(
-                    "the cached packed weights of node {} differ from those of XNNPACK; packing all weights again",
-                    at.node
+                    "the cached packed weights of node {node} differ from those of XNNPACK; packing all weights again"
                 );
+                false
+            }
+            Some(Refusal::IsUnsound) => {
+                log::warn!("the cached packed weights are damaged; packing all weights again");
                 false
             }
             None => {

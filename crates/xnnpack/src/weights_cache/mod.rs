@@ -142,7 +142,9 @@ impl WeightsCache {
     }
 
     /// Calls `create`, which creates a runtime of `subgraph`. `packed_size` returns the size in
-    /// bytes of a node's packed weights, if XNNPACK packs them with this seed.
+    /// bytes of a node's packed weights, if XNNPACK packs them with this seed; `is_sound`, whether
+    /// the packed weights of a runtime, which have their right lengths, tell microkernels to read
+    /// only inputs that exist.
     ///
     /// # Errors
     /// The errors of `create`; or memory for packed weights is exhausted.
@@ -151,6 +153,7 @@ impl WeightsCache {
         subgraph: &Subgraph,
         create: impl Fn() -> Result<T>,
         packed_size: impl Fn(usize, u32) -> Option<usize>,
+        is_sound: impl Fn(&T) -> bool,
     ) -> Result<T> {
         let adapter = &self.0.adapter;
         let _creation = lock(&adapter.creation);
@@ -174,7 +177,16 @@ impl WeightsCache {
             }
             state.reserved = None;
             state.widened = None;
-            (result, std::mem::take(&mut state.failed))
+            let failed = std::mem::take(&mut state.failed);
+            let must_validate = !failed && state.candidates.need_validation();
+            drop(state);
+            if let Ok(runtime) = &result
+                && must_validate
+                && !is_sound(runtime)
+            {
+                lock(&adapter.state).candidates.refuse_unsound();
+            }
+            (result, failed)
         };
         let (mut result, mut failed) = attempt();
         if !lock(&adapter.state).candidates.close(subgraph.token()) {

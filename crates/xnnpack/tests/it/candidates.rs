@@ -10,8 +10,8 @@ use xnnpack::{
     RuntimeOptions, StaticData, Subgraph, TensorSpec, Unary, UnaryOp, ValueId, WeightsCache,
 };
 
-const X: ExternalId = ExternalId(0);
-const Y: ExternalId = ExternalId(1);
+pub const X: ExternalId = ExternalId(0);
+pub const Y: ExternalId = ExternalId(1);
 /// Indices of the nodes of [`network`].
 const CONV_3X3: usize = 0;
 const GROUPED: usize = 1;
@@ -118,14 +118,15 @@ fn run(graph: &Arc<Subgraph>, cache: &WeightsCache) -> Vec<u8> {
     output.elements::<u8>().unwrap().to_vec()
 }
 
-fn packed(graph: &Arc<Subgraph>) -> (Vec<PackedNode>, Vec<u8>) {
+/// The packed weights of a graph, and its result.
+pub fn packed(graph: &Arc<Subgraph>) -> (Vec<PackedNode>, Vec<u8>) {
     let cache = WeightsCache::in_process();
     let result = run(graph, &cache);
     (cache.packed(graph), result)
 }
 
 /// A copy, as if read from a file.
-fn copied(node: &PackedNode, change: impl FnOnce(&mut Vec<u8>)) -> PackedNode {
+pub fn copied(node: &PackedNode, change: impl FnOnce(&mut Vec<u8>)) -> PackedNode {
     let mut bytes = node.weights.bytes().to_vec();
     change(&mut bytes);
     let weights = PackedWeights::new(AlignedBuffer::copy_of(&bytes).into()).unwrap();
@@ -140,7 +141,11 @@ fn used(graph: &Arc<Subgraph>, cache: &WeightsCache, candidates: &[PackedNode]) 
     cache.packed(graph).iter().filter(|packed| taken(packed)).map(|packed| packed.node).collect()
 }
 
-fn run_with_candidates(graph: &Arc<Subgraph>, candidates: &[PackedNode]) -> (Vec<usize>, Vec<u8>) {
+/// The nodes whose candidates are used, and the result.
+pub fn run_with_candidates(
+    graph: &Arc<Subgraph>,
+    candidates: &[PackedNode],
+) -> (Vec<usize>, Vec<u8>) {
     let cache = WeightsCache::in_process();
     cache.add_candidates(graph, candidates.iter().cloned());
     let result = run(graph, &cache);

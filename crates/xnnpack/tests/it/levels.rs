@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use xnnpack::{isa_levels, isa_limit, processor};
 
-/// Tests that run at each level: products, convolutions and depthwise convolutions of each type, other 8-bit operators, and
-/// special values.
-const TESTS: [&str; 17] = [
+/// Tests that run at each level: products, convolutions and depthwise convolutions of each type, other 8-bit operators, special
+/// values, and damaged weights.
+const TESTS: [&str; 18] = [
     "microkernels::products_of_",
     "microkernels::depthwise_of_",
     "microkernels::single_rows",
@@ -26,6 +26,7 @@ const TESTS: [&str; 17] = [
     "microkernels::transposed::",
     "microkernels::special::",
     "microkernels::tall_images",
+    "damaged_weights::",
 ];
 
 /// This program, under the emulator that `XNN_TEST_RUNNER` names if it is for another processor.

@@ -10,6 +10,7 @@ mod attention;
 mod caches;
 mod candidates;
 mod conv;
+mod damaged_weights;
 mod edges;
 mod elementwise;
 mod fixture;
