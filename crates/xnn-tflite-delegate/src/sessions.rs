@@ -15,7 +15,6 @@ use crate::programs::Key;
 pub(crate) struct Sessions {
     /// Thread pool; `None` to compute on the calling thread only.
     pub(crate) threads: Option<Arc<ThreadPool>>,
-    /// Whether worker threads sleep between runs.
     /// Options of programs, such as the folder of packed weights.
     pub(crate) program: ProgramOptions,
     /// Options of lowering, also for other shapes.
