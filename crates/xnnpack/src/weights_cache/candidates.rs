@@ -35,11 +35,11 @@ pub(super) struct Candidates {
     used: usize,
 }
 
-/// What was wrong with a candidate.
+/// Why candidates are refused.
 enum Refusal {
-    /// It has another length than the weights of this node, or other bytes.
+    /// One has another length than the weights of this node, or other bytes.
     Differs { node: usize },
-    /// It names inputs that its layer does not have.
+    /// One names inputs that its layer does not have.
     IsUnsound,
 }
 
