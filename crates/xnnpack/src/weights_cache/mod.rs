@@ -194,17 +194,18 @@ impl WeightsCache {
             lock(&adapter.state).truncate(kept);
             (result, failed) = attempt();
         }
+        if failed {
+            let reason = "out of memory: cannot allocate packed weights";
+            result = Err(Error::new(Status::OutOfMemory, reason));
+        }
         let mut state = lock(&adapter.state);
+        if result.is_err() {
+            // Candidates are validated with the runtime that uses them.
+            state.truncate(kept);
+        }
         state.nodes = HashMap::new();
         state.fp16_weights = HashMap::new();
         state.slab = Slab::default();
-        drop(state);
-        if failed {
-            return Err(Error::new(
-                Status::OutOfMemory,
-                "out of memory: cannot allocate packed weights",
-            ));
-        }
         result
     }
 

@@ -36,6 +36,31 @@ fn weights_shared_by_nodes_are_stored_once() {
     }
 }
 
+/// They were not validated with it, and another runtime would not validate them either.
+#[test]
+fn weights_of_a_runtime_that_is_not_created_are_dropped() {
+    let cache = WeightsCache::in_process();
+    let graph = Subgraph::new().unwrap();
+    let state = &cache.0.adapter.state;
+    let weights = || PackedWeights::new(StaticData::of(&[0.5f32; 16])).unwrap();
+    let create = |is_created: bool, is_failed: bool| {
+        let keep = || {
+            let mut state = lock(state);
+            let position = state.keep(weights()) & !state::OWN_ENTRY;
+            let at = weights::NodeSeed { subgraph: graph.token(), node: 0, seed: 0 };
+            state.packed.insert(at, position);
+            state.failed = is_failed;
+            if is_created { Ok(()) } else { Err(Error::state("no runtime")) }
+        };
+        let is_ok = cache.creating(&graph, keep, |_, _| None, |()| true).is_ok();
+        let count = lock(state).count();
+        (is_ok, count, cache.packed(&graph).len())
+    };
+    assert_eq!(create(false, false), (false, 0, 0));
+    assert_eq!(create(true, true), (false, 0, 0));
+    assert_eq!(create(true, false), (true, 1, 1));
+}
+
 /// Stores nothing. XNNPACK packs weights for it at once, not in slices.
 struct Forgetful;
 
