@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 143] = [
+pub const SOURCES: [Source; 148] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -15,11 +15,13 @@ pub const SOURCES: [Source; 143] = [
     Source { file: "csrc/config/narrow_gemm_config.c", isas: &[] },
     Source { file: "csrc/packing/pack_bytes.c", isas: &[] },
     Source { file: "csrc/packing/pack_f32.c", isas: &[] },
+    Source { file: "csrc/packing/pack_f32_sparse.c", isas: &[] },
     Source { file: "csrc/packing/pack_slices.c", isas: &[] },
     Source { file: "csrc/packing/within_rows.c", isas: &[] },
     Source { file: "csrc/hooks/tile_order.c", isas: &[] },
     Source { file: "csrc/config/f32_config.c", isas: &[] },
     Source { file: "csrc/config/f32_joined_config.c", isas: &[] },
+    Source { file: "csrc/config/f32_sparse_config.c", isas: &[] },
     Source { file: "csrc/config/q8_gemm_config.c", isas: &[] },
     Source { file: "csrc/config/q8_depthwise_config.c", isas: &[] },
     Source { file: "csrc/config/q8_elementwise_config.c", isas: &[] },
@@ -95,6 +97,9 @@ pub const SOURCES: [Source; 143] = [
     Source { file: "csrc/ukernels/gemm_f32_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/gemm_f32_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/gemm_f32_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/gemm_f32_sparse_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/gemm_f32_sparse_avx.c", isas: &["avx"] },
+    Source { file: "csrc/ukernels/gemm_f32_sparse_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/packing/pack_f16w.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/pool_max_f32_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/pool_max_f32_avx.c", isas: &["avx"] },
@@ -206,7 +211,7 @@ pub const MORE_KERNELS: [(&str, &[&str]); 5] = [
 ];
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 40] = [
+pub const CHOICES: [&str; 43] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -215,6 +220,7 @@ pub const CHOICES: [&str; 40] = [
     "csrc/config/config.h",
     "csrc/config/f32_config.c",
     "csrc/config/f32_joined_config.c",
+    "csrc/config/f32_sparse_config.c",
     "csrc/config/narrow_gemm_config.c",
     "csrc/config/operators.h",
     "csrc/config/q4_config.c",
@@ -232,12 +238,14 @@ pub const CHOICES: [&str; 40] = [
     "csrc/packing/pack_f16w.c",
     "csrc/packing/pack_f32.c",
     "csrc/packing/pack_f32_sme.c",
+    "csrc/packing/pack_f32_sparse.c",
     "csrc/packing/pack_q8.c",
     "csrc/packing/pack_qd8.c",
     "csrc/packing/within_rows.c",
     "csrc/ukernels/amx.c",
     "csrc/ukernels/amx.h",
     "csrc/ukernels/gemm_f32.h",
+    "csrc/ukernels/gemm_f32_sparse_api.h",
     "csrc/ukernels/gemm_q4_bytes_api.h",
     "csrc/ukernels/gemm_q8.h",
     "csrc/ukernels/gemm_q8_bytes.h",

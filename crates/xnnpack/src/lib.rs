@@ -62,9 +62,9 @@ pub use subgraph::{
     Slice, Softmax, SpaceToDepth2d, StaticReduce, Subgraph, Transpose, Unary, UnaryOp, Unpool2d,
 };
 pub use target::{
-    adds_in_16_bits, build_identifier, has_exact_dynamic_convolutions, has_fast_uint8,
-    has_half_precision, instruction_sets, isa_levels, isa_limit, packs_for_many_rows,
-    packs_fp16_weights, processor,
+    SPARSE_INPUTS, adds_in_16_bits, build_identifier, has_exact_dynamic_convolutions,
+    has_fast_uint8, has_half_precision, instruction_sets, isa_levels, isa_limit,
+    packs_for_many_rows, packs_fp16_weights, processor, skips_zero_weights,
 };
 pub use threadpool::ThreadPool;
 pub use value::{

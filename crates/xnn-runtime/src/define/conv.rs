@@ -6,6 +6,7 @@ use xnnpack::{Deconv2d, DepthwiseConv2d, Flags};
 use super::definer::NodeDefiner;
 use super::fp16_weights;
 use super::fully_connected;
+use super::sparse_weights;
 use super::value::Form;
 use crate::error::{Result, RuntimeError};
 
@@ -14,16 +15,9 @@ pub(super) const SAME_PADDING: &[(u32, Flags)] =
     &[(flags::TENSORFLOW_SAME_PADDING, Flags::SAME_PADDING)];
 
 pub(super) fn conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
-    if is_fully_connected(cx, conv)?
-        && fully_connected::keeps_fp16(cx, conv.input, conv.filter, conv.output)?
-    {
-        let Conv2d { input, filter, bias, output, .. } = *conv;
-        return fully_connected::product_with_fp16_weights(
-            cx,
-            [input, filter, output],
-            bias,
-            Flags::NONE,
-        );
+    if let Some(flags) = flags_of_matrix(cx, conv)? {
+        let operands = [conv.input, conv.filter, conv.output];
+        return fully_connected::product_with_matrix(cx, operands, conv.bias, flags);
     }
     // XNNPACK computes these as matrix products, see `xnnpack::Role::Fp16Weights`.
     let is_product = conv.groups == 1 && conv.group_input_channels > 1;
@@ -87,13 +81,22 @@ pub(super) fn conv_transpose_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> 
     cx.define(node)
 }
 
-/// Whether the convolution has input and output of one pixel, like the last layers of classifiers.
-fn is_fully_connected(cx: &NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<bool> {
+/// Flags of the fully connected layer that computes the convolution faster, if one does.
+fn flags_of_matrix(cx: &NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<Option<Flags>> {
+    let is_one = |size: Size2d| (size.height, size.width) == (1, 1);
     let is_pixel = |id| Ok::<_, RuntimeError>(matches!(cx.value(id)?.dims[..], [_, 1, 1, _]));
-    let is_point = conv.groups == 1
-        && (conv.kernel.height, conv.kernel.width) == (1, 1)
-        && conv.padding == Padding2d::default();
-    Ok(is_point && is_pixel(conv.input)? && is_pixel(conv.output)?)
+    let Conv2d { input, filter, output, .. } = *conv;
+    let is_point = conv.groups == 1 && is_one(conv.kernel) && conv.padding == Padding2d::default();
+    if !is_point {
+        return Ok(None);
+    }
+    // Input and output of the last layers of classifiers are one pixel.
+    let are_pixels = is_pixel(input)? && is_pixel(output)?;
+    if are_pixels && fully_connected::keeps_fp16(cx, input, filter, output)? {
+        return Ok(Some(Flags::FP16_WEIGHTS));
+    }
+    let is_sparse = is_one(conv.stride) && sparse_weights::are_sparse(cx, [input, filter, output])?;
+    Ok(is_sparse.then_some(Flags::SPARSE_WEIGHTS))
 }
 
 pub(super) fn padding(padding: Padding2d) -> xnnpack::Padding2d {

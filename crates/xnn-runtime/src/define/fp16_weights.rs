@@ -19,12 +19,30 @@ pub(super) fn filter(
     let Some(data) = fp16_data(cx, id, input)? else { return cx.id(id) };
     constant(cx, id, form, || {
         Ok(match form {
-            Form::Fp32 => floats(data, |bytes| f16::from_le_bytes(bytes).to_f32()),
+            Form::Fp32 | Form::Fp32Matrix => {
+                floats(data, |bytes| f16::from_le_bytes(bytes).to_f32())
+            }
             Form::Fp16 | Form::Fp16Matrix => {
                 Role::Fp16Weights(Fp16Weights::new(StaticData::new(data.clone()))?)
             }
         })
     })
+}
+
+/// Returns the filter as a matrix: all dimensions but the first become one.
+pub(super) fn matrix(
+    cx: &mut NodeDefiner<'_, '_>,
+    id: ValueId,
+    input: ValueId,
+) -> Result<xnnpack::ValueId> {
+    let filter = cx.value(id)?;
+    match &filter.data {
+        Some(data) if filter.datatype == Datatype::F32 && filter.dims.len() != 2 => {
+            let role = || Ok(Role::Static(StaticData::new(data.clone())));
+            constant(cx, id, Form::Fp32Matrix, role)
+        }
+        _ => self::filter(cx, id, input, Form::Fp16Matrix),
+    }
 }
 
 /// Returns the data of an fp16 filter whose `input` is fp32.
@@ -66,7 +84,9 @@ fn constant(
         return Ok(widened);
     }
     let dims = match (form, cx.value(id)?.dims.as_slice()) {
-        (Form::Fp16Matrix, [rows, rest @ ..]) => vec![*rows, rest.iter().product()],
+        (Form::Fp16Matrix | Form::Fp32Matrix, [rows, rest @ ..]) => {
+            vec![*rows, rest.iter().product()]
+        }
         (_, dims) => dims.to_vec(),
     };
     let widened = cx.temporary(TensorSpec::new(xnnpack::Datatype::F32, &dims).role(role()?))?;

@@ -6,6 +6,7 @@ use xnnpack::{Flags, FullyConnected, FullyConnectedSparse, TensorSpec, Unary, Un
 use super::definer::NodeDefiner;
 use super::fp16_weights;
 use super::probe;
+use super::sparse_weights;
 use super::value::Form;
 use crate::error::{Result, RuntimeError};
 
@@ -34,9 +35,14 @@ pub(super) fn fully_connected(
     let flags = cx.flags(FLAGS);
     let is_transposed = flags.contains(Flags::TRANSPOSE_WEIGHTS);
     if !sparse && !is_transposed && keeps_fp16(cx, input, filter, output)? {
-        return product_with_fp16_weights(cx, [input, filter, output], bias, flags);
+        let flags = flags | Flags::FP16_WEIGHTS;
+        return product_with_matrix(cx, [input, filter, output], bias, flags);
     }
     let flags = flags | many_rows(cx, [input, filter, output])?;
+    let flags = match !sparse && sparse_weights::are_sparse(cx, [input, filter, output])? {
+        true => flags | Flags::SPARSE_WEIGHTS,
+        false => flags,
+    };
     let form = if sparse { Form::Fp32 } else { Form::Fp16 };
     let operands = Operands {
         input: fp16_weights::bf16(cx, input)?,
@@ -77,8 +83,9 @@ pub(super) fn keeps_fp16(
         && fp16_weights::fp16_data(cx, filter, input)?.is_some())
 }
 
-/// Defines the product of the input's rows with weights that stay in fp16 ([`keeps_fp16`]).
-pub(super) fn product_with_fp16_weights(
+/// Defines the product of the input's rows with a filter of any number of dimensions, of which the
+/// first are the channels of the output.
+pub(super) fn product_with_matrix(
     cx: &mut NodeDefiner<'_, '_>,
     [input, filter, output]: [ValueId; 3],
     bias: Option<ValueId>,
@@ -87,10 +94,10 @@ pub(super) fn product_with_fp16_weights(
     let node = FullyConnected {
         output_range: cx.output_range(),
         input: cx.id(input)?,
-        filter: fp16_weights::filter(cx, filter, input, Form::Fp16Matrix)?,
+        filter: fp16_weights::matrix(cx, filter, input)?,
         bias: cx.optional_id(bias)?,
         output: cx.id(output)?,
-        flags: flags | Flags::FP16_WEIGHTS,
+        flags,
     };
     cx.define(node)
 }

@@ -16,6 +16,7 @@ mod reduce;
 mod resize;
 mod shape;
 mod softmax;
+mod sparse_weights;
 mod value;
 
 use bytes::Bytes;

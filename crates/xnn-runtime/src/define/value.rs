@@ -10,7 +10,7 @@ use crate::error::{Result, RuntimeError};
 /// Zero point of 4-bit values.
 const NIBBLE_ZERO_POINT: i32 = 8;
 
-/// Form in which fp16 weights are given to XNNPACK.
+/// Form in which fp16 weights, or a matrix of fp32 ones, are given to XNNPACK.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Form {
     /// Converted to fp32.
@@ -19,6 +19,8 @@ pub(super) enum Form {
     Fp16,
     /// Like `Fp16`, as a matrix: all dimensions but the first become one.
     Fp16Matrix,
+    /// fp32 weights as a matrix.
+    Fp32Matrix,
 }
 
 /// External id of the input at this position.

@@ -8,7 +8,7 @@ fn fp16_graph(factor: f32) -> Graph {
 }
 
 /// Converts the filters of a graph to fp16.
-fn in_fp16(mut graph: Graph) -> Graph {
+pub fn in_fp16(mut graph: Graph) -> Graph {
     for value in graph.values.iter_mut().filter(|value| value.dims.len() > 1) {
         let Some(data) = &value.data else { continue };
         let half = |&bytes: &[u8; 4]| f16::from_f32(f32::from_le_bytes(bytes)).to_le_bytes();

@@ -6,6 +6,7 @@ mod blobs;
 mod folders;
 mod fp16;
 mod shapes;
+mod sparse;
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,7 @@ use half::f16;
 use tempfile::TempDir;
 use xnn_format::{
     BinaryOp, Blob, Conv2d, Datatype, Graph, Node, NodeOp, PackedEntry, PackedSection, Padding2d,
-    Quantization, Size2d, Value, WriteOptions, readable_behind, with_packed, write,
+    Quantization, Size2d, Value, ValueId, WriteOptions, readable_behind, with_packed, write,
 };
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 

@@ -159,7 +159,8 @@ const ORDER_OF_ROWS: Edit = Edit {
     changes: &[(
         "  size_t k_stride = round_up_po2(input_channels, kr * sr);\n",
         "  size_t k_stride = round_up_po2(input_channels, kr * sr);\n  \
-         extra_weights_bytes += filter_is_nibble ? 0 : xnnpack_sys_order_of_channel(nr, kr, k_stride);\n",
+         extra_weights_bytes += filter_is_nibble ? 0 : xnnpack_sys_order_of_channel(nr, kr, k_stride);\n  \
+         extra_weights_bytes += filter_is_nibble ? 0 : xnnpack_sys_places_of_channel(nr, kr, k_stride);\n",
         1,
     )],
 };
@@ -241,7 +242,17 @@ const FULLY_CONNECTED: Edit = Edit {
     files: Files::These(&["src/operators/fully-connected-nc.c"]),
     changes: &[
         include_header!("config/operators.h"),
-        ("xnn_init_f32_gemm_config()", "xnnpack_sys_fully_connected_f32_gemm_config(&flags)", 1),
+        (
+            "xnn_init_f32_gemm_config()",
+            "xnnpack_sys_fully_connected_f32_gemm_config(input_channels, &flags)",
+            1,
+        ),
+        (
+            "  assert(mr != 0 && mr <= XNN_MAX_MR);\n  struct xnn_hmp_gemm_ukernel gemm_ukernel = gemm_cases[mr - 1];\n  if (filter_is_nibble)",
+            "  mr = filter_is_nibble ? mr : xnnpack_sys_rows_of_tile(mr, nr, batch_size);\n  \
+             assert(mr != 0 && mr <= XNN_MAX_MR);\n  struct xnn_hmp_gemm_ukernel gemm_ukernel = gemm_cases[mr - 1];\n  if (filter_is_nibble)",
+            1,
+        ),
         (
             "xnn_init_f32_gemm_nr2_config()",
             "xnnpack_sys_narrow_f32_gemm_config_for(output_channels)",

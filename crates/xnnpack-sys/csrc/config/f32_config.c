@@ -291,7 +291,12 @@ xnn_packw_gemm_gio_ukernel_fn xnnpack_sys_matrix_f32_pack_gio(void) {
   return (xnn_packw_gemm_gio_ukernel_fn) xnn_pack_f32_gemm_gio_w;
 }
 
-const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags) {
+const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(size_t inputs, uint32_t* flags) {
+  const bool are_sparse = xnnpack_sys_take_flag(flags, XNNPACK_SYS_SPARSE_WEIGHTS);
+  const struct xnn_gemm_config* sparse = are_sparse ? xnnpack_sys_f32_sparse_gemm_config_for(inputs) : NULL;
+  if (sparse != NULL) {
+    return sparse;
+  }
   const bool are_halves = xnnpack_sys_take_flag(flags, XNNPACK_SYS_HALF_WEIGHTS);
   return are_halves && !has_no_avx() ? xnnpack_sys_f32_f16w_gemm_config() : xnnpack_sys_matrix_f32_gemm_config();
 }

@@ -88,14 +88,23 @@ size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth);
 // Whether what was appended to the weights of each tile, which begin `stride` bytes apart, names only inputs that the layer has.
 bool xnnpack_sys_are_orders_sound(size_t nr, size_t kr, size_t tiles, size_t depth, const void* packed, size_t stride);
 
+// The same for sparse fp32 weights of fully connected layers, whose places of weights are appended.
+size_t xnnpack_sys_places_of_channel(size_t nr, size_t kr, size_t depth);
+bool xnnpack_sys_are_all_places_sound(size_t nr, size_t kr, size_t channels, size_t depth, const void* packed);
+
+// Rows that the microkernel for a tile of a fully connected layer computes at once: `mr`, or fewer if tiles can all be full so.
+uint32_t xnnpack_sys_rows_of_tile(uint32_t mr, uint32_t nr, size_t rows);
+
 // Transposed convolutions with a number of channels in a group.
 const struct xnn_gemm_config* xnnpack_sys_transposed_qu8_gemm_config_for(size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_transposed_f32_gemm_config_for(bool strided, size_t inputs, size_t outputs);
 
-// Fully connected layers. That of fp32 removes `XNNPACK_SYS_HALF_WEIGHTS` from the flags, those of integers with a scale for each
-// channel `XNNPACK_SYS_MANY_ROWS`.
-const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags);
+// Fully connected layers. That of fp32 removes `XNNPACK_SYS_HALF_WEIGHTS` and `XNNPACK_SYS_SPARSE_WEIGHTS` from the flags, those of
+// integers with a scale for each channel `XNNPACK_SYS_MANY_ROWS`.
+const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(size_t inputs, uint32_t* flags);
 const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t channels);
+// NULL if weights of 0 are not skipped.
+const struct xnn_gemm_config* xnnpack_sys_f32_sparse_gemm_config_for(size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_qu8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags);
 const struct xnn_gemm_config* xnnpack_sys_qs8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags);
 const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags);

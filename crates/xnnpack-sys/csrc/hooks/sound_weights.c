@@ -1,7 +1,7 @@
 // Validates what packed weights tell microkernels beside weights. They may come from a file, of which nothing but the length is known.
 //
-// Without AVX512-VNNI and VBMI, 8-bit weights are followed by an order of steps (`ukernels/gemm_q8_bytes.h`), whose places are added to
-// addresses. Other packed weights contain numbers alone.
+// Without AVX512-VNNI and VBMI, 8-bit weights are followed by an order of steps (`ukernels/gemm_q8_bytes.h`), and without AVX512F sparse
+// fp32 weights by their places (`ukernels/gemm_f32_sparse.h`). Both are added to addresses. Other packed weights contain numbers alone.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,6 +35,11 @@ static size_t constants_of(enum xnn_operator_type type) {
 }
 
 static bool is_sound(struct xnn_operator* op) {
+  if (op->type == xnn_operator_type_fully_connected_nc_f32) {
+    const struct xnn_ukernel_gemm* gemm = &op->ukernel.gemm;
+    return xnnpack_sys_are_all_places_sound(
+        gemm->nr, gemm->kr, op->group_output_channels, op->group_input_channels, packed_weights(op));
+  }
   const bool is_gemm = op->ukernel.type == xnn_microkernel_type_gemm;
   const size_t constants = constants_of(op->type);
   if (constants == 0 || (!is_gemm && op->ukernel.type != xnn_microkernel_type_igemm)) {

@@ -29,6 +29,11 @@ impl Flags {
     /// processors then multiply faster, with weights that are packed differently. Results are the
     /// same.
     pub const MANY_ROWS: Self = Self(sys::FLAG_MANY_ROWS);
+    /// Many of the fp32 or fp16 weights of a fully connected node are 0. If the processor
+    /// [skips them](crate::skips_zero_weights) and there are at most
+    /// [`SPARSE_INPUTS`](crate::SPARSE_INPUTS) input channels, they take no time, unless an input is
+    /// NaN or infinite. The last bits of results may differ.
+    pub const SPARSE_WEIGHTS: Self = Self(sys::FLAG_SPARSE_WEIGHTS);
     /// A resize uses the pixel positions of TensorFlow 1.
     pub const TENSORFLOW_LEGACY: Self = Self(sys::XNN_FLAG_TENSORFLOW_LEGACY_MODE);
     /// The corner pixels of a resize's input and output coincide.

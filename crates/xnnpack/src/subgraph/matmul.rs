@@ -124,6 +124,8 @@ impl Operator for FullyConnected {
             "fully_connected_f16w"
         } else if self.flags.contains(Flags::MANY_ROWS) {
             "fully_connected_rows"
+        } else if self.flags.contains(Flags::SPARSE_WEIGHTS) {
+            "fully_connected_sparse_weights"
         } else {
             "fully_connected"
         }
@@ -136,7 +138,8 @@ impl Operator for FullyConnected {
     fn check(&self, cx: &Context<'_>) -> Result<()> {
         let has_fp16_weights = self.flags.contains(Flags::FP16_WEIGHTS);
         let layout = if has_fp16_weights { Flags::FP16_WEIGHTS } else { Flags::TRANSPOSE_WEIGHTS };
-        expect_flags(self.flags, layout | Flags::RESHAPE_2D | Flags::MANY_ROWS)?;
+        let layout = layout | Flags::RESHAPE_2D;
+        expect_flags(self.flags, layout | Flags::MANY_ROWS | Flags::SPARSE_WEIGHTS)?;
         if has_fp16_weights && !cx.is_fp16_weights(self.filter)? {
             return Err(Error::invalid(
                 "the flag for fp16 weights requires a filter that is kept in fp16",
@@ -146,6 +149,15 @@ impl Operator for FullyConnected {
             return Err(Error::invalid(
                 "the flag for many rows requires 8-bit inputs, and weights of 8 or 4 bits",
             ));
+        }
+        if self.flags.contains(Flags::SPARSE_WEIGHTS) {
+            let types = (cx.datatype(self.input)?, cx.datatype(self.filter)?);
+            if has_fp16_weights || types != (D::F32, D::F32) {
+                return Err(Error::invalid(
+                    "the flag for sparse weights requires fp32 inputs, and weights that are packed in fp32",
+                ));
+            }
+            expect_constant(cx, "filter", self.filter)?;
         }
         self.output_range.check()?;
         let filtered = self.filtered();

@@ -1,13 +1,13 @@
-//! Packed weights of 8 bits from a damaged file: without VNNI they are followed by places of inputs, which must not make microkernels
-//! read elsewhere.
+//! Packed weights from a damaged file: without VNNI those of 8 bits are followed by places of inputs, and without AVX512F sparse ones of
+//! 32 bits, which must not make microkernels read elsewhere.
 
 use std::sync::Arc;
 
 use crate::candidates::{X, Y, copied, packed, run_with_candidates};
-use crate::fixture::conv;
+use crate::fixture::{any_f32, conv, f32};
 use xnnpack::{
-    Conv2d, Datatype, PackedNode, Quantization, Role, StaticData, Subgraph, TensorSpec, Unary,
-    UnaryOp, isa_levels, processor,
+    Conv2d, Datatype, Flags, FullyConnected, OutputRange, PackedNode, Quantization, Role,
+    StaticData, Subgraph, TensorSpec, Unary, UnaryOp, isa_levels, processor,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,6 +88,36 @@ fn refused(graph: &impl Fn() -> Arc<Subgraph>, region: usize) -> Vec<usize> {
         used.is_empty()
     };
     (1..=region / 2).rev().map(|word| 2 * word).filter(is_refused).collect()
+}
+
+/// A fully connected layer of a few rows, with weights of which two thirds are 0.
+fn sparse_layer(inputs: usize, outputs: usize) -> Arc<Subgraph> {
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(f32(&[5, inputs]).role(Role::Input(X))).unwrap();
+    let weight = |i: usize| if i.is_multiple_of(3) { (i % 17) as f32 + 0.5 } else { 0.0 };
+    let weights: Vec<f32> = (0..outputs * inputs).map(weight).collect();
+    let filter = f32(&[outputs, inputs]).role(Role::Static(StaticData::of(&weights)));
+    let filter = graph.define_tensor(filter).unwrap();
+    let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    let output_range = OutputRange::default();
+    let flags = Flags::SPARSE_WEIGHTS;
+    let node = FullyConnected { output_range, input, filter, bias: None, output, flags };
+    graph.define(node).unwrap();
+    Arc::new(graph)
+}
+
+#[test]
+fn places_of_weights_that_do_not_exist_are_refused() {
+    // More than is packed only for comparison. Places behind the last one are not read.
+    for (inputs, outputs) in [(64, 400), (63, 401)] {
+        let behind = 2 * (1 + inputs / 2 * 2 + 1);
+        let found = refused(&|| sparse_layer(inputs, outputs), behind);
+        if xnnpack::skips_zero_weights() {
+            let last = (outputs - 1) * inputs;
+            let count = (last..last + inputs).filter(|i| i.is_multiple_of(3)).count();
+            assert_eq!(found.len(), 1 + count, "{found:?}");
+        }
+    }
 }
 
 #[test]

@@ -88,6 +88,32 @@ fn many_rows_have_packed_weights_of_their_own() {
     assert!(refusal.contains("8-bit"), "{refusal}");
 }
 
+#[test]
+fn sparse_weights_are_constant_floats() {
+    let refusal = |input: TensorSpec, filter: TensorSpec, is_constant: bool, flags: Flags| {
+        let mut fixture = Fixture::new();
+        let is_float = input.datatype == Datatype::F32;
+        let input = fixture.input::<f32>(input, &[]);
+        let filter = match is_constant {
+            true if is_float => fixture.constant(filter, &ramp(16)),
+            true => fixture.constant(filter, &[1i8; 16]),
+            false => fixture.input::<f32>(filter, &[]),
+        };
+        let output = fixture.output(if is_float { any_f32() } else { any_qint8(0, 1.0) });
+        let flags = flags | Flags::SPARSE_WEIGHTS;
+        let node = FullyConnected { flags, ..dense(input, filter, None, output) };
+        fixture.refusal(node).to_string()
+    };
+    let floats = || f32(&[4, 4]);
+    let integers = || qint8(&[4, 4], 0, 0.5);
+    let of_integers = refusal(integers(), integers(), true, Flags::NONE);
+    assert!(of_integers.contains("requires fp32 inputs"), "{of_integers}");
+    let computed = refusal(floats(), floats(), false, Flags::NONE);
+    assert!(computed.contains("filter"), "{computed}");
+    let rows = refusal(floats(), floats(), true, Flags::MANY_ROWS);
+    assert!(rows.contains("many rows"), "{rows}");
+}
+
 fn dynamic_input(fixture: &mut Fixture, rows: usize, data: &[f32]) -> ValueId {
     let input = fixture.input(f32(&[rows, data.len() / rows]), data);
     let rows = Quantization::Dynamic { nonbatch_dims: 1 };

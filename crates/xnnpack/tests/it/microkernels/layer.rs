@@ -44,6 +44,8 @@ pub struct Layer {
     pub group_inputs: usize,
     pub group_outputs: usize,
     pub threads: usize,
+    /// Flags of a fully connected layer, beside that of its form.
+    pub flags: Flags,
 }
 
 /// Types of a layer's tensors.
@@ -69,6 +71,7 @@ impl Layer {
             group_inputs: inputs,
             group_outputs: outputs,
             threads: 1,
+            flags: Flags::NONE,
         }
     }
 
@@ -248,11 +251,11 @@ impl Layer {
                 flags,
             }),
             Form::FullyConnected => {
-                let flags = flags | many_rows;
+                let flags = self.flags | many_rows;
                 fixture.node(FullyConnected { output_range, input, filter, bias, output, flags })
             }
             Form::Transposed => {
-                let flags = Flags::TRANSPOSE_WEIGHTS | many_rows;
+                let flags = Flags::TRANSPOSE_WEIGHTS | self.flags | many_rows;
                 fixture.node(FullyConnected { output_range, input, filter, bias, output, flags })
             }
         };

@@ -9,8 +9,8 @@ use super::{RANGES, WIDTHS, clamp, draw, is_near};
 use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
 use xnnpack::{
-    BatchMatMul, Datatype, Flags, FullyConnected, OutputRange, Quantization, TensorSpec, Unary,
-    UnaryOp,
+    BatchMatMul, Datatype, Flags, FullyConnected, OutputRange, Quantization, SPARSE_INPUTS,
+    TensorSpec, Unary, UnaryOp,
 };
 
 /// Tolerance relative to the sum of absolute products.
@@ -18,8 +18,13 @@ const TOLERANCE: f64 = 1e-5;
 
 /// Weights that include 0: NaN times 0 is NaN.
 fn draw_weights(count: usize, random: &mut Random) -> Vec<f32> {
+    draw_sparse_weights(count, 2, random)
+}
+
+/// Weights of which this many eighths are 0.
+fn draw_sparse_weights(count: usize, zeros: usize, random: &mut Random) -> Vec<f32> {
     let mut weights = random.f32s(count, -1.0, 1.0);
-    weights.iter_mut().for_each(|x| *x = if random.below(4) == 0 { 0.0 } else { *x });
+    weights.iter_mut().for_each(|x| *x = if random.below(8) < zeros { 0.0 } else { *x });
     weights
 }
 
@@ -33,8 +38,12 @@ fn compare(actual: &[f32], sums: &[f64], sizes: &[f64], range: OutputRange, laye
 }
 
 fn check(layer: &Layer, random: &mut Random) {
-    let input = draw(layer.input_elements(), random);
     let filter = draw_weights(layer.outputs() * layer.depth(), random);
+    check_with(&filter, layer, random);
+}
+
+fn check_with(filter: &[f32], layer: &Layer, random: &mut Random) {
+    let input = draw(layer.input_elements(), random);
     let bias = random.f32s(layer.outputs(), -1.0, 1.0);
     let product = |x: usize, weight: usize| f64::from(input[x]) * f64::from(filter[weight]);
     let wide: Vec<f64> = bias.iter().copied().map(f64::from).collect();
@@ -44,9 +53,48 @@ fn check(layer: &Layer, random: &mut Random) {
         let plain = || TensorSpec::inferred(Datatype::F32);
         let types =
             Types { input: plain(), filter: plain(), bias: plain(), output: plain(), output_range };
-        for actual in layer.run(types, &input, &filter, &bias) {
+        for actual in layer.run(types, &input, filter, &bias) {
             compare(&actual, &sums, &sizes, output_range, layer);
         }
+    }
+}
+
+/// Rows around whole vectors and tiles, any share of zeros, and as many inputs as may be skipped.
+#[test]
+fn products_with_sparse_weights() {
+    let random = &mut Random::new(46);
+    for outputs in WIDTHS {
+        for inputs in [1, 2, 3, 4, 5, 8, 19, 40, SPARSE_INPUTS, SPARSE_INPUTS + 1] {
+            let mut layer = Layer::dense(Form::FullyConnected, inputs, outputs);
+            layer.flags = Flags::SPARSE_WEIGHTS;
+            layer.batches = [1 + random.below(20), 1 + random.below(80)];
+            layer.threads = 1 + random.below(2);
+            if inputs >= SPARSE_INPUTS && outputs > 8 {
+                continue;
+            }
+            for form in [Form::FullyConnected, Form::Transposed] {
+                let zeros = random.below(9);
+                let filter = draw_sparse_weights(outputs * inputs, zeros, random);
+                check_with(&filter, &Layer { form, ..layer.clone() }, random);
+            }
+        }
+    }
+}
+
+/// The sum of such inputs is infinite, although each one is finite.
+#[test]
+fn the_largest_inputs_of_sparse_weights() {
+    let (rows, inputs) = (40, 24);
+    let mut layer = Layer::dense(Form::FullyConnected, inputs, 2);
+    (layer.flags, layer.batches) = (Flags::SPARSE_WEIGHTS, [rows; 2]);
+    let plain = || TensorSpec::inferred(Datatype::F32);
+    let output_range = OutputRange::default();
+    let types =
+        Types { input: plain(), filter: plain(), bias: plain(), output: plain(), output_range };
+    let filter: Vec<f32> = (0..2 * inputs).map(|i| if i == 5 { 0.5 } else { 0.0 }).collect();
+    let input = vec![f32::MAX; rows * inputs];
+    for actual in layer.run(types, &input, &filter, &[0.0f32, 1.0]) {
+        assert_eq!(actual, [f32::MAX / 2.0, 1.0].repeat(rows));
     }
 }
 

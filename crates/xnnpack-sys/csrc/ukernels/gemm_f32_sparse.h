@@ -1,0 +1,210 @@
+// Matrix products of floats with weights of which many are 0. Each instruction set compiles it, see `vector_x86.h`.
+//
+// The inputs of up to 32 rows are transposed, so that a vector has one input of several rows. It is multiplied by the weights of a
+// channel that are not 0, one after the other; their places are found when weights are packed (`pack_f32_sparse.c`).
+//
+// 0 times an infinity or NaN is NaN. If an input of the rows is not finite, all weights are multiplied.
+//
+// `vectors` and `channels` are constants wherever these functions are inlined, so that loops over them are unrolled and arrays become
+// registers.
+
+#ifndef ISA
+#error "define ISA"
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <immintrin.h>
+
+#include "ukernels/gemm_f32_sparse_api.h"
+#include "ukernels/microkernel.h"
+#include "ukernels/vector_x86.h"
+#include "ukernels/with_isa.h"
+#include "xnnpack/common.h"
+#include "xnnpack/math.h"
+
+#define ROWS F32_SPARSE_ROWS
+#define VECTORS (ROWS / VECTOR_LANES)
+// Channels whose sums of all rows are in registers at once: additions take four cycles, and two can start in each.
+#define CHANNELS (8 / VECTORS)
+// Rows, inputs and channels of a transposition.
+#define SIDE 4
+#define UNROLL _Pragma("GCC unroll 8")
+
+// The inputs of all rows, for each channel of the input, and the results of all rows, for a few channels of the output.
+typedef float columns[F32_SPARSE_INPUTS][ROWS];
+typedef float results[SIDE][ROWS];
+
+// Returns four floats of each of four rows, transposed. Two halves of a vector are loaded with one shuffle, not two.
+static XNN_INLINE void load_transposed(const float* const from[SIDE], size_t at, __m128 x[SIDE]) {
+  UNROLL for (size_t half = 0; half < SIDE; half += 2) {
+    __m128 pair[2];
+    UNROLL for (size_t i = 0; i < 2; i++) {
+      const __m128 first = _mm_castpd_ps(_mm_load_sd((const double*) (from[2 * i] + at + half)));
+      pair[i] = _mm_loadh_pi(first, (const __m64*) (from[2 * i + 1] + at + half));
+    }
+    x[half] = _mm_shuffle_ps(pair[0], pair[1], _MM_SHUFFLE(2, 0, 2, 0));
+    x[half + 1] = _mm_shuffle_ps(pair[0], pair[1], _MM_SHUFFLE(3, 1, 3, 1));
+  }
+}
+
+// Transposes the inputs of `mr` rows, of which the last is repeated. Returns whether all are finite; it may take large ones for infinities.
+static bool transpose(size_t mr, size_t depth, const float* a, size_t a_stride, columns columns) {
+  __m128 sum = _mm_setzero_ps();
+  for (size_t row = 0; row < mr; row += SIDE) {
+    const float* from[SIDE];
+    UNROLL for (size_t i = 0; i < SIDE; i++) {
+      from[i] = (const float*) ((uintptr_t) a + min(row + i, mr - 1) * a_stride);
+    }
+    size_t k = 0;
+    for (; k + SIDE <= depth; k += SIDE) {
+      __m128 x[SIDE];
+      load_transposed(from, k, x);
+      UNROLL for (size_t i = 0; i < SIDE; i++) {
+        _mm_store_ps(&columns[k + i][row], x[i]);
+      }
+      sum = _mm_add_ps(sum, _mm_add_ps(_mm_add_ps(x[0], x[1]), _mm_add_ps(x[2], x[3])));
+    }
+    for (; k < depth; k++) {
+      const __m128 x = _mm_setr_ps(from[0][k], from[1][k], from[2][k], from[3][k]);
+      _mm_store_ps(&columns[k][row], x);
+      sum = _mm_add_ps(sum, x);
+    }
+  }
+  const __m128 zeros = _mm_mul_ps(sum, _mm_setzero_ps());
+  return _mm_movemask_ps(_mm_cmpeq_ps(zeros, _mm_setzero_ps())) == (1 << SIDE) - 1;
+}
+
+// The packed numbers of a channel, and the inputs that are multiplied.
+struct channel {
+  const float* weights;
+  const uint16_t* places;
+  size_t count;
+};
+
+// Adds the products of an input of each row with the weight of one channel.
+static XNN_INLINE void multiply(
+    size_t vectors, const columns columns, const struct channel* channel, size_t place, vfloat sums[VECTORS])
+{
+  const size_t k = channel->places[place];
+  const vfloat weight = VINT(set1_ps, channel->weights[k]);
+  UNROLL for (size_t i = 0; i < vectors; i++) {
+    sums[i] = vfloat_add_product(sums[i], VINT(load_ps, &columns[k][i * VECTOR_LANES]), weight);
+  }
+}
+
+// Computes some channels for all rows. `every` are the places of all weights if all are to be multiplied, and NULL otherwise.
+static XNN_INLINE void compute(
+    size_t vectors, size_t channels, const columns columns, size_t depth, const uint16_t* every, const float* w, vfloat least,
+    vfloat most, float at[][ROWS])
+{
+  struct channel channel[CHANNELS];
+  vfloat sums[CHANNELS][VECTORS];
+  size_t shared = depth;
+  UNROLL for (size_t j = 0; j < channels; j++) {
+    const float* packed = (const float*) ((uintptr_t) w + j * f32_sparse_stride(depth));
+    const uint16_t* places = (const uint16_t*) (packed + 1 + depth);
+    channel[j] = every != NULL ? (struct channel) {packed + 1, every, depth}
+                               : (struct channel) {packed + 1, places + 1, places[0]};
+    shared = min(shared, channel[j].count);
+    UNROLL for (size_t i = 0; i < vectors; i++) {
+      sums[j][i] = VINT(set1_ps, packed[0]);
+    }
+  }
+  for (size_t place = 0; place < shared; place++) {
+    UNROLL for (size_t j = 0; j < channels; j++) {
+      multiply(vectors, columns, &channel[j], place, sums[j]);
+    }
+  }
+  UNROLL for (size_t j = 0; j < channels; j++) {
+    for (size_t place = shared; channels > 1 && place < channel[j].count; place++) {
+      multiply(vectors, columns, &channel[j], place, sums[j]);
+    }
+    UNROLL for (size_t i = 0; i < vectors; i++) {
+      VINT(store_ps, &at[j][i * VECTOR_LANES], vfloat_clamp(sums[j][i], least, most));
+    }
+  }
+}
+
+// Stores the results of up to four channels in each row.
+static XNN_INLINE void store(size_t mr, size_t channels, const results results, float* c, size_t cm_stride) {
+  size_t row = 0;
+  for (; channels == SIDE && row + SIDE <= mr; row += SIDE) {
+    const float* const from[SIDE] = {results[0], results[1], results[2], results[3]};
+    __m128 x[SIDE];
+    load_transposed(from, row, x);
+    UNROLL for (size_t i = 0; i < SIDE; i++) {
+      _mm_storeu_ps((float*) ((uintptr_t) c + i * cm_stride), x[i]);
+    }
+    c = (float*) ((uintptr_t) c + SIDE * cm_stride);
+  }
+  for (; row < mr; row++) {
+    for (size_t i = 0; i < channels; i++) {
+      c[i] = results[i][row];
+    }
+    c = (float*) ((uintptr_t) c + cm_stride);
+  }
+}
+
+// Computes all channels of up to `vectors` vectors of rows.
+static XNN_INLINE void product(
+    size_t vectors, size_t mr, size_t nc, const columns columns, size_t depth, const uint16_t* every, const float* w, float* c,
+    size_t cm_stride, const union xnn_f32_minmax_params* params)
+{
+  XNN_ALIGN(64) results results;
+  const vfloat least = VINT(set1_ps, params->scalar.min);
+  const vfloat most = VINT(set1_ps, params->scalar.max);
+  for (; nc != 0; nc -= min(nc, SIDE)) {
+    const size_t channels = min(nc, SIDE);
+    for (size_t i = 0; i < channels;) {
+      const size_t count = channels - i >= CHANNELS ? CHANNELS : 1;
+      if (count == CHANNELS) {
+        compute(vectors, CHANNELS, columns, depth, every, w, least, most, &results[i]);
+      } else {
+        compute(vectors, 1, columns, depth, every, w, least, most, &results[i]);
+      }
+      w = (const float*) ((uintptr_t) w + count * f32_sparse_stride(depth));
+      i += count;
+    }
+    store(mr, channels, (const float(*)[ROWS]) results, c, cm_stride);
+    c += channels;
+  }
+}
+
+#define PRODUCT(vectors) \
+  case vectors: \
+    product(vectors, mr, nc, (const float(*)[ROWS]) columns, depth, every, w, c, cm_stride, params); \
+    break
+
+F32_GEMM(WITH_ISA(xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__)) {
+  ASSERT_GEMM(ROWS, sizeof(float));
+  const size_t depth = kc / sizeof(float);
+  assert(depth <= F32_SPARSE_INPUTS);
+  assert(cn_stride == sizeof(float));
+  (void) cn_stride;
+  XNN_ALIGN(64) columns columns;
+  uint16_t places[F32_SPARSE_INPUTS];
+  const uint16_t* every = NULL;
+  if XNN_UNLIKELY(!transpose(mr, depth, a, a_stride, columns)) {
+    for (size_t k = 0; k < depth; k++) {
+      places[k] = (uint16_t) k;
+    }
+    every = places;
+  }
+  switch (divide_round_up(mr, VECTOR_LANES)) {
+    PRODUCT(1);
+    PRODUCT(2);
+    PRODUCT(3);
+    PRODUCT(4);
+#ifndef __AVX__
+    PRODUCT(5);
+    PRODUCT(6);
+    PRODUCT(7);
+    PRODUCT(8);
+#endif
+    default:
+      XNN_UNREACHABLE;
+  }
+}
