@@ -38,6 +38,9 @@ pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
 /// Average number of float multiplications per operator below which no number of threads is worth
 /// trying: threads meet after each operator, which takes half a microsecond and more.
 const WORTH_TRYING: f64 = 10e3;
+/// Average number of float multiplications per operator below which several threads are slower in
+/// the first run, which has to wake them.
+const WORTH_WAKING: f64 = 250e3;
 /// Average number of float multiplications per operator from which several threads are faster on
 /// every processor, except for a few per cent that small operators between large ones may cost.
 const WORTH_MEETING: f64 = 2e6;
@@ -49,6 +52,8 @@ const INTEGER_PRODUCTS: f64 = 2.5;
 pub(crate) enum UseOfThreads {
     /// Several threads are slower.
     None,
+    /// It depends on the processor, but not in the first run, in which several threads are slower.
+    Later,
     /// It depends on the processor, or the graph has no multiplications.
     Unsure,
     Sure,
@@ -60,6 +65,7 @@ impl UseOfThreads {
         match work / graph.nodes.len() as f64 {
             work if work >= WORTH_MEETING => Self::Sure,
             work if work > 0.0 && work < WORTH_TRYING => Self::None,
+            work if work > 0.0 && work < WORTH_WAKING => Self::Later,
             _ => Self::Unsure,
         }
     }
@@ -117,9 +123,14 @@ mod tests {
         let use_for = |datatype, size| UseOfThreads::for_work(&layer(datatype, size));
         // 21^3 is less than 10 thousand, 22^3 is not. Integer multiplications count less.
         assert_eq!(use_for(Datatype::F32, 21), UseOfThreads::None);
-        assert_eq!(use_for(Datatype::F32, 22), UseOfThreads::Unsure);
+        assert_eq!(use_for(Datatype::F32, 22), UseOfThreads::Later);
         assert_eq!(use_for(Datatype::QInt8, 29), UseOfThreads::None);
-        assert_eq!(use_for(Datatype::QInt8, 30), UseOfThreads::Unsure);
+        assert_eq!(use_for(Datatype::QInt8, 30), UseOfThreads::Later);
+        // 62^3 is less than 250 thousand.
+        assert_eq!(use_for(Datatype::F32, 62), UseOfThreads::Later);
+        assert_eq!(use_for(Datatype::F32, 63), UseOfThreads::Unsure);
+        assert_eq!(use_for(Datatype::QInt8, 85), UseOfThreads::Later);
+        assert_eq!(use_for(Datatype::QInt8, 86), UseOfThreads::Unsure);
         assert_eq!(use_for(Datatype::F32, 125), UseOfThreads::Unsure);
         assert_eq!(use_for(Datatype::F32, 126), UseOfThreads::Sure);
         let mut two = layer(Datatype::F32, 126);

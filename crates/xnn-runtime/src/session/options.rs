@@ -70,9 +70,10 @@ impl SessionOptions {
         Ok(RuntimeOptions {
             threadpool,
             fewest_threads: self.threads_by_work.then_some(match use_of_threads {
-                UseOfThreads::None | UseOfThreads::Unsure => 1,
+                UseOfThreads::None | UseOfThreads::Later | UseOfThreads::Unsure => 1,
                 UseOfThreads::Sure => 2,
             }),
+            fewest_first: use_of_threads == UseOfThreads::Later,
             workspace: self.workspace.clone(),
             profiling: self.profile,
             ..RuntimeOptions::default()

@@ -33,6 +33,10 @@ pub struct RuntimeOptions {
     ///
     /// Results are the same. With [`profiling`](Self::profiling) only whole runs are measured.
     pub fewest_threads: Option<usize>,
+    /// Whether the first runs with a shape use [`fewest_threads`](Self::fewest_threads), and not all
+    /// threads of the pool. This is faster for small graphs, because sleeping threads take longer to
+    /// wake up than such a graph runs.
+    pub fewest_first: bool,
     /// Memory for intermediate tensors; `None` for the runtime's own.
     pub workspace: Option<Workspace>,
     /// Cache through which runtimes share packed weights.

@@ -95,22 +95,32 @@ impl Runtime {
             // SAFETY: the runtime is live.
             unsafe { sys::count_operators(compiled.raw.as_ptr()) }
         };
-        Some(Trial::new(operators, fewest, most))
+        Some(Trial::new(operators, fewest, most, self.options.fewest_first))
+    }
+
+    /// Sets the threads of the next run, for which operators are divided into tiles when shapes are
+    /// applied. Returns whether they have changed.
+    pub(super) fn set_threads(&mut self) -> bool {
+        let threads = self.threads();
+        let (Some(compiled), Some(pool)) = (&self.compiled, &self.options.threadpool) else {
+            return false;
+        };
+        let has_changed = threads != self.divided_for.unwrap_or(pool.threads());
+        if has_changed {
+            // SAFETY: the runtime is live and is reshaped before it runs; the options keep the pool
+            // alive.
+            unsafe { sys::set_threads(compiled.raw.as_ptr(), pool.smaller(threads)) };
+            self.divided_for = Some(threads);
+        }
+        has_changed
     }
 
     /// Has XNNPACK divide operators into tiles for the threads of the next run, if these have
     /// changed.
     fn take_threads(&mut self) -> Result<()> {
-        let threads = self.threads();
-        let (Some(compiled), Some(pool)) = (&self.compiled, &self.options.threadpool) else {
-            return Ok(());
-        };
-        if threads == self.divided_for.unwrap_or(pool.threads()) {
+        if !self.set_threads() {
             return Ok(());
         }
-        // SAFETY: the runtime is live and is reshaped afterwards; the options keep the pool alive.
-        unsafe { sys::set_threads(compiled.raw.as_ptr(), pool.smaller(threads)) };
-        self.divided_for = Some(threads);
         self.stage = Stage::Shaped;
         self.apply_shapes().map_err(|error| error.during("change threads"))
     }

@@ -66,6 +66,7 @@ impl Runtime {
             self.peaks.fill(0);
         }
         self.trial = self.new_trial();
+        self.set_threads();
         self.apply_shapes().map_err(|error| error.during(OP))?;
         for (peak, bytes) in self.peaks.iter_mut().zip(sizes) {
             *peak = bytes.max(*peak);

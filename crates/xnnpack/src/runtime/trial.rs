@@ -66,13 +66,16 @@ struct Times {
 
 impl Trial {
     /// Trial of a runtime with `operators` operators that can run one by one. The numbers from
-    /// `fewest` to `most` are tried.
-    pub(super) fn new(operators: usize, fewest: u32, most: u32) -> Self {
+    /// `fewest` to `most` are tried, beginning with the least if `fewest_first`.
+    pub(super) fn new(operators: usize, fewest: u32, most: u32, fewest_first: bool) -> Self {
         let powers = iter::successors(Some(1_u32), |count| count.checked_mul(2));
         let counts: Vec<u32> = powers.take_while(|&count| count < most).chain([most]).collect();
         let all = Threads::All(counts.len() - 1);
         let fewest = counts.partition_point(|&count| count < fewest);
-        let tried: Vec<Threads> = (fewest..counts.len()).rev().map(Threads::All).collect();
+        let mut tried: Vec<Threads> = (fewest..counts.len()).rev().map(Threads::All).collect();
+        if fewest_first {
+            tried.reverse();
+        }
         let turns = match tried.len() {
             // Nothing to choose from.
             0 | 1 => Vec::new(),
@@ -211,6 +214,7 @@ mod tests {
     struct Processor {
         operators: Vec<Vec<u64>>,
         fewest: u32,
+        fewest_first: bool,
         /// Additional time of an operator that is computed by other threads than the previous one.
         change: u64,
         time: Cell<Instant>,
@@ -225,12 +229,12 @@ mod tests {
         fn new<const COUNTS: usize>(operators: &[[u64; COUNTS]]) -> Self {
             let operators = operators.iter().map(|times| times.to_vec()).collect();
             let time = Cell::new(Instant::now());
-            Self { operators, fewest: 1, change: 0, time, delayed: 0..0 }
+            Self { operators, fewest: 1, fewest_first: false, change: 0, time, delayed: 0..0 }
         }
 
         fn trial(&self) -> Trial {
             let counts = self.operators.first().map_or(1, Vec::len);
-            Trial::new(self.operators.len(), self.fewest, 1 << (counts - 1))
+            Trial::new(self.operators.len(), self.fewest, 1 << (counts - 1), self.fewest_first)
         }
 
         fn run(&self, trial: &mut Trial) -> Run {
@@ -295,18 +299,23 @@ mod tests {
 
     #[test]
     fn numbers_of_threads_are_powers_of_two_and_the_greatest() {
-        let counts = |most| Trial::new(1, 1, most).counts;
+        let counts = |most| Trial::new(1, 1, most, false).counts;
         assert_eq!(counts(1), [1]);
         assert_eq!(counts(2), [1, 2]);
         assert_eq!(counts(6), [1, 2, 4, 6]);
         assert_eq!(counts(16), [1, 2, 4, 8, 16]);
-        let turns = |fewest, most| Trial::new(1, fewest, most).turns;
+        let turns = |fewest, most| Trial::new(1, fewest, most, false).turns;
         let (all, each) = (Threads::All, Threads::Each);
         assert_eq!(turns(1, 2), [all(1), ONE, all(1), ONE, each, all(1), each]);
         let tried = [all(3), all(2), all(1)];
         assert_eq!(turns(2, 8), [&tried[..], &tried, &[each, all(3), each]].concat());
         assert_eq!(turns(2, 2), []);
         assert_eq!(turns(1, 1), []);
+        let turns = |fewest, most| Trial::new(1, fewest, most, true).turns;
+        assert_eq!(turns(1, 2), [ONE, all(1), ONE, all(1), each, all(1), each]);
+        let tried = [all(1), all(2), all(3)];
+        assert_eq!(turns(2, 8), [&tried[..], &tried, &[each, all(3), each]].concat());
+        assert_eq!(turns(2, 2), []);
     }
 
     #[test]
@@ -319,10 +328,14 @@ mod tests {
         assert_eq!(threads([100, 100]), ONE);
         assert_eq!(threads([100, 86]), ONE);
         assert_eq!(threads([100, 84]), Threads::Each);
-        // Delays by other processes do not change the result.
+        // Neither delays by other processes nor the order change the result.
         for delayed in [0..5, 5..9, 10..19, 0..6, 3..9, 6..12, 12..18, 15..21] {
-            let processor = Processor { delayed, ..Processor::new(&[[100, 60], [100, 140]]) };
-            assert_eq!(processor.decision(), (Threads::Each, vec![2, 1]));
+            for fewest_first in [false, true] {
+                let delayed = delayed.clone();
+                let processor = Processor::new(&[[100, 60], [100, 140]]);
+                let processor = Processor { delayed, fewest_first, ..processor };
+                assert_eq!(processor.decision(), (Threads::Each, vec![2, 1]));
+            }
         }
     }
 
@@ -391,7 +404,7 @@ mod tests {
 
     #[test]
     fn failed_runs_are_not_counted() {
-        let mut trial = Trial::new(1, 1, 2);
+        let mut trial = Trial::new(1, 1, 2, false);
         let fails = |_: &[u32], _: Range<usize>| Err(crate::Error::state("fails"));
         for _ in 0..2 * TURN {
             trial.run(fails, Instant::now).unwrap_err();

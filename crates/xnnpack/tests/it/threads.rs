@@ -41,11 +41,16 @@ fn thread_pools() {
 /// for each operator. All give the same results.
 #[test]
 fn first_runs_try_numbers_of_threads() {
-    let two = try_threads(2, 1, &[2, 1, 2, 1, 2, 2, 2]);
-    assert_eq!(try_threads(4, 1, &[4, 2, 1, 4, 2, 1, 4, 4, 4]), two);
-    assert_eq!(try_threads(6, 2, &[6, 4, 2, 6, 4, 2, 6, 6, 6]), two);
+    let most_first = |most, fewest, turns: &[_]| try_threads(most, fewest, false, turns);
+    let fewest_first = |most, fewest, turns: &[_]| try_threads(most, fewest, true, turns);
+    let two = most_first(2, 1, &[2, 1, 2, 1, 2, 2, 2]);
+    assert_eq!(most_first(4, 1, &[4, 2, 1, 4, 2, 1, 4, 4, 4]), two);
+    assert_eq!(most_first(6, 2, &[6, 4, 2, 6, 4, 2, 6, 6, 6]), two);
+    assert_eq!(fewest_first(2, 1, &[1, 2, 1, 2, 2, 2, 2]), two);
+    assert_eq!(fewest_first(6, 2, &[2, 4, 6, 2, 4, 6, 6, 6, 6]), two);
     // Nothing to choose from.
-    assert_eq!(try_threads(2, 2, &[]), two);
+    assert_eq!(most_first(2, 2, &[]), two);
+    assert_eq!(fewest_first(2, 2, &[]), two);
 }
 
 /// Threads fetch some rows of a concatenation of channels at a time, and many if rows are short.
@@ -75,10 +80,11 @@ fn threads_share_the_rows_of_copies() {
 }
 
 /// Results of runs whose first turns have these `turns` numbers of threads.
-fn try_threads(most: usize, fewest: usize, turns: &[usize]) -> Vec<Vec<f32>> {
+fn try_threads(most: usize, fewest: usize, fewest_first: bool, turns: &[usize]) -> Vec<Vec<f32>> {
     let threadpool = Some(Arc::new(ThreadPool::new(most).unwrap()));
     let fewest_threads = Some(fewest);
-    let options = RuntimeOptions { threadpool, fewest_threads, ..RuntimeOptions::default() };
+    let options =
+        RuntimeOptions { threadpool, fewest_threads, fewest_first, ..RuntimeOptions::default() };
     let mut graph = Fixture::new();
     let mut x = graph.input::<f32>(f32(&[1, 20, 20, 16]), &[]);
     for layer in 0..3 {
