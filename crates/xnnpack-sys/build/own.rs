@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 148] = [
+pub const SOURCES: [Source; 149] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -141,6 +141,7 @@ pub const SOURCES: [Source; 148] = [
     Source { file: "csrc/ukernels/gemm_qd8_amx.c", isas: &["avx512vnnigfni", "amx"] },
     Source { file: "csrc/ukernels/conv_qd8.c", isas: &["avx512vnnigfni"] },
     Source { file: "csrc/ukernels/gemm_q8_neon.c", isas: &["neon"] },
+    Source { file: "csrc/ukernels/gemm_f32_sparse_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/gemm_q8_plain_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/gemm_q8_pairs_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/quantize_neon.c", isas: &["neon"] },

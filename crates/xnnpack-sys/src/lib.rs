@@ -114,12 +114,12 @@ pub const FLAG_HALF_WEIGHTS: u32 = 1 << 30;
 /// `XNNPACK_SYS_MANY_ROWS` in `csrc/hooks/flags.h`.
 pub const FLAG_MANY_ROWS: u32 = 1 << 25;
 
-/// Flag for `xnn_define_fully_connected` of fp32: many of the weights are 0. With AVX2, AVX or SSE4.1, up to [`SPARSE_INPUTS`] input channels,
+/// Flag for `xnn_define_fully_connected` of fp32: many of the weights are 0. With AVX2, AVX, SSE4.1 or NEON, up to [`SPARSE_INPUTS`] input channels,
 /// and a library that is not an installed one, 32 rows at a time are multiplied by the other weights alone.
 /// `XNNPACK_SYS_SPARSE_WEIGHTS` in `csrc/hooks/flags.h`.
 pub const FLAG_SPARSE_WEIGHTS: u32 = 1 << 22;
 
-/// Input channels up to which [`FLAG_SPARSE_WEIGHTS`] makes a difference. `F32_SPARSE_INPUTS` in `csrc/ukernels/gemm_f32.h`.
+/// Input channels up to which [`FLAG_SPARSE_WEIGHTS`] makes a difference. `F32_SPARSE_INPUTS` in `csrc/ukernels/gemm_f32_sparse_api.h`.
 pub const SPARSE_INPUTS: usize = 384;
 
 /// A listener that is called with `size` bytes of weights that have been packed and will not be read again.

@@ -89,10 +89,11 @@ pub const SPARSE_INPUTS: usize = sys::SPARSE_INPUTS;
 
 /// Whether fully connected layers multiply faster where weights are 0
 /// ([`Flags::SPARSE_WEIGHTS`](crate::Flags::SPARSE_WEIGHTS)), by microkernels that `xnnpack-sys` adds for
-/// SSE4.1, AVX and AVX2. With AVX512 it takes as long to multiply all.
+/// SSE4.1, AVX, AVX2 and NEON. With AVX512 and SME it takes as long to multiply all.
 #[must_use]
 pub fn skips_zero_weights() -> bool {
-    has_kernels(&["sse41"], &["sse4.1"]) && !has_kernels(&["avx512f"], &["avx512f"])
+    let x86 = has_kernels(&["sse41"], &["sse4.1"]) && !has_kernels(&["avx512f"], &["avx512f"]);
+    x86 || has_kernels(&["neon"], &[]) && sys::sme_vector_bytes().is_none()
 }
 
 /// Whether 8-bit and 4-bit weights of fully connected layers are packed differently for many rows of input

@@ -10,7 +10,7 @@
 // | products, convolutions       | f32           | SSE4.1            | 4x4c2        | pack_f32.c       | f32_config.c                |
 // | fully connected, products    | f32           | AVX512F           | 8x32         | XNNPACK          | f32_config.c                |
 // | fully connected              | f32, fp16 w.  | AVX512F           | 8x32         | pack_f16w.c      | f32_config.c                |
-// | the same, many weights of 0  | f32           | SSE4.1, AVX, AVX2 | 32x1         | pack_f32_sparse.c| f32_sparse_config.c         |
+// | the same, many weights of 0  | f32           | SSE4.1-AVX2, NEON | 32x1         | pack_f32_sparse.c| f32_sparse_config.c         |
 // | products, convolutions       | f32           | SME               | 2 x 2 vectors| pack_f32_sme.c   | f32_config.c                |
 // | products, convolutions       | qu8, qs8      | VNNI, VBMI        | 7x32c4       | pack_q8.c        | q8_gemm_config.c            |
 // | the same                     | qu8, qs8      | and AMX           | 32x32c4      | pack_q8.c        | q8_gemm_config.c            |

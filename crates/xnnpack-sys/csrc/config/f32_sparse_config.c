@@ -6,10 +6,26 @@
 #include "ukernels/gemm_f32_sparse_api.h"
 #include "xnnpack/math.h"
 
-#if XNN_ARCH_X86_64
+#if XNN_ARCH_X86_64 || XNN_ARCH_ARM64
 
+#if XNN_ARCH_X86_64
 // AVX512 multiplies all weights as fast, because it loads no more than two vectors in a cycle.
 static bool skips_zeros(void) { return has_sse41() && !has_avx512f(); }
+
+static struct xnn_hmp_gemm_ukernel microkernel(void) {
+  return GEMM_UKERNEL(
+      (has_avx2()  ? xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__avx2
+       : has_avx() ? xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__avx
+                   : xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__sse41));
+}
+#else
+// Outer products multiply all weights as fast.
+static bool skips_zeros(void) { return !has_sme(); }
+
+static struct xnn_hmp_gemm_ukernel microkernel(void) {
+  return GEMM_UKERNEL(xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__neon);
+}
+#endif
 
 // Whether this tile is that of sparse weights: no other one has a single channel.
 static bool is_tile(size_t nr, size_t kr) { return nr == 1 && kr == 1 && skips_zeros(); }
@@ -21,10 +37,7 @@ static void choose(struct xnn_gemm_config* config) {
   config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnnpack_sys_pack_f32_sparse_goi;
   config->pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) xnnpack_sys_pack_f32_sparse_gio;
   for (size_t rows = 1; rows <= F32_SPARSE_ROWS; rows++) {
-    config->minmax.gemm[rows - 1] = GEMM_UKERNEL(
-        (has_avx2()  ? xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__avx2
-         : has_avx() ? xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__avx
-                     : xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__sse41));
+    config->minmax.gemm[rows - 1] = microkernel();
   }
 }
 

@@ -1,4 +1,4 @@
-// Matrix products of floats with weights of which many are 0. Each instruction set compiles it, see `vector_x86.h`.
+// Matrix products of floats with weights of which many are 0. Each instruction set compiles it, see `vector_x86.h` and `vector_neon.h`.
 //
 // The inputs of up to 32 rows are transposed, so that a vector has one input of several rows. It is multiplied by the weights of a
 // channel that are not 0, one after the other; their places are found when weights are packed (`pack_f32_sparse.c`).
@@ -16,12 +16,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <immintrin.h>
-
 #include "ukernels/gemm_f32_sparse_api.h"
 #include "ukernels/microkernel.h"
-#include "ukernels/vector_x86.h"
+#include "ukernels/quad_f32.h"
 #include "ukernels/with_isa.h"
+#ifdef __aarch64__
+#include "ukernels/vector_neon.h"
+#else
+#include "ukernels/vector_x86.h"
+#endif
 #include "xnnpack/common.h"
 #include "xnnpack/math.h"
 
@@ -37,22 +40,9 @@
 typedef float columns[F32_SPARSE_INPUTS][ROWS];
 typedef float results[SIDE][ROWS];
 
-// Returns four floats of each of four rows, transposed. Two halves of a vector are loaded with one shuffle, not two.
-static XNN_INLINE void load_transposed(const float* const from[SIDE], size_t at, __m128 x[SIDE]) {
-  UNROLL for (size_t half = 0; half < SIDE; half += 2) {
-    __m128 pair[2];
-    UNROLL for (size_t i = 0; i < 2; i++) {
-      const __m128 first = _mm_castpd_ps(_mm_load_sd((const double*) (from[2 * i] + at + half)));
-      pair[i] = _mm_loadh_pi(first, (const __m64*) (from[2 * i + 1] + at + half));
-    }
-    x[half] = _mm_shuffle_ps(pair[0], pair[1], _MM_SHUFFLE(2, 0, 2, 0));
-    x[half + 1] = _mm_shuffle_ps(pair[0], pair[1], _MM_SHUFFLE(3, 1, 3, 1));
-  }
-}
-
 // Transposes the inputs of `mr` rows, of which the last is repeated. Returns whether all are finite; it may take large ones for infinities.
 static bool transpose(size_t mr, size_t depth, const float* a, size_t a_stride, columns columns) {
-  __m128 sum = _mm_setzero_ps();
+  quad sum = quad_zero();
   for (size_t row = 0; row < mr; row += SIDE) {
     const float* from[SIDE];
     UNROLL for (size_t i = 0; i < SIDE; i++) {
@@ -60,21 +50,20 @@ static bool transpose(size_t mr, size_t depth, const float* a, size_t a_stride, 
     }
     size_t k = 0;
     for (; k + SIDE <= depth; k += SIDE) {
-      __m128 x[SIDE];
-      load_transposed(from, k, x);
+      quad x[SIDE];
+      quads_of_rows(from, k, x);
       UNROLL for (size_t i = 0; i < SIDE; i++) {
-        _mm_store_ps(&columns[k + i][row], x[i]);
+        quad_store(&columns[k + i][row], x[i]);
       }
-      sum = _mm_add_ps(sum, _mm_add_ps(_mm_add_ps(x[0], x[1]), _mm_add_ps(x[2], x[3])));
+      sum = quad_add(sum, quad_add(quad_add(x[0], x[1]), quad_add(x[2], x[3])));
     }
     for (; k < depth; k++) {
-      const __m128 x = _mm_setr_ps(from[0][k], from[1][k], from[2][k], from[3][k]);
-      _mm_store_ps(&columns[k][row], x);
-      sum = _mm_add_ps(sum, x);
+      const quad x = {from[0][k], from[1][k], from[2][k], from[3][k]};
+      quad_store(&columns[k][row], x);
+      sum = quad_add(sum, x);
     }
   }
-  const __m128 zeros = _mm_mul_ps(sum, _mm_setzero_ps());
-  return _mm_movemask_ps(_mm_cmpeq_ps(zeros, _mm_setzero_ps())) == (1 << SIDE) - 1;
+  return quad_is_finite(sum);
 }
 
 // The packed numbers of a channel, and the inputs that are multiplied.
@@ -91,7 +80,7 @@ static XNN_INLINE void multiply(
   const size_t k = channel->places[place];
   const vfloat weight = VINT(set1_ps, channel->weights[k]);
   UNROLL for (size_t i = 0; i < vectors; i++) {
-    sums[i] = vfloat_add_product(sums[i], VINT(load_ps, &columns[k][i * VECTOR_LANES]), weight);
+    sums[i] = vfloat_add_product(sums[i], VINT(loadu_ps, &columns[k][i * VECTOR_LANES]), weight);
   }
 }
 
@@ -123,7 +112,7 @@ static XNN_INLINE void compute(
       multiply(vectors, columns, &channel[j], place, sums[j]);
     }
     UNROLL for (size_t i = 0; i < vectors; i++) {
-      VINT(store_ps, &at[j][i * VECTOR_LANES], vfloat_clamp(sums[j][i], least, most));
+      vfloat_store(&at[j][i * VECTOR_LANES], vfloat_clamp(sums[j][i], least, most), VECTOR_LANES);
     }
   }
 }
@@ -133,10 +122,10 @@ static XNN_INLINE void store(size_t mr, size_t channels, const results results, 
   size_t row = 0;
   for (; channels == SIDE && row + SIDE <= mr; row += SIDE) {
     const float* const from[SIDE] = {results[0], results[1], results[2], results[3]};
-    __m128 x[SIDE];
-    load_transposed(from, row, x);
+    quad x[SIDE];
+    quads_of_rows(from, row, x);
     UNROLL for (size_t i = 0; i < SIDE; i++) {
-      _mm_storeu_ps((float*) ((uintptr_t) c + i * cm_stride), x[i]);
+      quad_store((float*) ((uintptr_t) c + i * cm_stride), x[i]);
     }
     c = (float*) ((uintptr_t) c + SIDE * cm_stride);
   }

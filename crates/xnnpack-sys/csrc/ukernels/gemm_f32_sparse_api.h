@@ -17,6 +17,7 @@
 F32_GEMM(xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__sse41);
 F32_GEMM(xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__avx);
 F32_GEMM(xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__avx2);
+F32_GEMM(xnnpack_sys_f32_sparse_gemm_minmax_ukernel_32x1__neon);
 
 // Packed bytes of a channel behind its bias and weights: the number of weights that are not 0, and their places, of which the rest is 0.
 static XNN_INLINE size_t f32_sparse_places(size_t depth) { return (1 + depth / 2) * 2 * sizeof(uint16_t); }

@@ -1,5 +1,5 @@
-//! Packed weights from a damaged file: without VNNI those of 8 bits are followed by places of inputs, and without AVX512F sparse ones of
-//! 32 bits, which must not make microkernels read elsewhere.
+//! Packed weights from a damaged file: without VNNI those of 8 bits are followed by places of inputs, and without AVX512F and SME sparse
+//! ones of 32 bits, which must not make microkernels read elsewhere.
 
 use std::sync::Arc;
 
