@@ -116,8 +116,12 @@ fn many_rows(cx: &NodeDefiner<'_, '_>, [input, filter, output]: [ValueId; 3]) ->
 
 /// Whether each weight of a layer is read once per run.
 pub(crate) fn has_few_rows(dims: &[usize]) -> bool {
-    let rows = dims.iter().rev().skip(1).try_fold(1, |rows: usize, &dim| rows.checked_mul(dim));
-    rows.is_some_and(|rows| rows <= FEW_ROWS)
+    rows(dims) <= FEW_ROWS
+}
+
+/// Number of rows of the last dimension, at most the largest number.
+pub(super) fn rows(dims: &[usize]) -> usize {
+    dims.iter().rev().skip(1).fold(1, |rows, &dim| rows.saturating_mul(dim))
 }
 
 struct Operands {

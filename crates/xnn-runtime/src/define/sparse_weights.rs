@@ -3,6 +3,7 @@
 use xnn_format::{Datatype, Value, ValueId};
 
 use super::definer::NodeDefiner;
+use super::fully_connected;
 use crate::error::Result;
 
 /// Rows from which skipping weights saves more than transposing the input costs.
@@ -24,13 +25,8 @@ pub(super) fn are_sparse(
     Ok(are_floats
         && xnnpack::skips_zero_weights()
         && input.dims.last().is_some_and(few_inputs)
-        && rows(&output.dims) >= ENOUGH_ROWS
+        && fully_connected::rows(&output.dims) >= ENOUGH_ROWS
         && are_half_zeros(filter))
-}
-
-/// Number of rows, at most the largest that can be told.
-fn rows(dims: &[usize]) -> usize {
-    dims.iter().rev().skip(1).fold(1, |rows, &dim| rows.saturating_mul(dim))
 }
 
 fn are_half_zeros(filter: &Value) -> bool {
@@ -111,7 +107,7 @@ mod tests {
         for (dims, expected) in
             [(&[1, 4, 5, 6][..], 20), (&[7], 1), (&[], 1), (&[usize::MAX, 2, 3], usize::MAX)]
         {
-            assert_eq!(rows(dims), expected, "{dims:?}");
+            assert_eq!(fully_connected::rows(dims), expected, "{dims:?}");
         }
     }
 }

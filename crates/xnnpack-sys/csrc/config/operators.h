@@ -88,7 +88,7 @@ size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth);
 // Whether what was appended to the weights of each tile, which begin `stride` bytes apart, names only inputs that the layer has.
 bool xnnpack_sys_are_orders_sound(size_t nr, size_t kr, size_t tiles, size_t depth, const void* packed, size_t stride);
 
-// The same for sparse fp32 weights of fully connected layers, whose places of weights are appended.
+// Both for sparse fp32 weights of fully connected layers, to which the places of weights are appended.
 size_t xnnpack_sys_places_of_channel(size_t nr, size_t kr, size_t depth);
 bool xnnpack_sys_are_all_places_sound(size_t nr, size_t kr, size_t channels, size_t depth, const void* packed);
 
