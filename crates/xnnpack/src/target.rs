@@ -84,16 +84,28 @@ pub fn packs_fp16_weights() -> bool {
     has_kernels(&["avx512f"], &["avx512f"])
 }
 
-/// Input channels up to which [`skips_zero_weights`] holds.
+/// Input channels up to which [`skips_zero_weights`] can hold.
 pub const SPARSE_INPUTS: usize = sys::SPARSE_INPUTS;
 
-/// Whether fully connected layers multiply faster where weights are 0
-/// ([`Flags::SPARSE_WEIGHTS`](crate::Flags::SPARSE_WEIGHTS)), by microkernels that `xnnpack-sys` adds for
-/// SSE4.1, AVX, AVX2 and NEON. With AVX512 and SME it takes as long to multiply all.
+/// Whether fully connected layers of this many rows, input channels and output channels multiply
+/// faster if half of their weights are 0 ([`Flags::SPARSE_WEIGHTS`](crate::Flags::SPARSE_WEIGHTS)),
+/// by microkernels that `xnnpack-sys` adds for SSE4.1, AVX, AVX2 and NEON. With AVX512 and SME it
+/// takes as long to multiply all.
 #[must_use]
-pub fn skips_zero_weights() -> bool {
-    let x86 = has_kernels(&["sse41"], &["sse4.1"]) && !has_kernels(&["avx512f"], &["avx512f"]);
-    x86 || has_kernels(&["neon"], &[]) && sys::sme_vector_bytes().is_none()
+pub fn skips_zero_weights([rows, inputs, outputs]: [usize; 3]) -> bool {
+    /// Rows and weights from which skipping weights saves more than transposing the input costs.
+    /// Instructions that multiply and add make dense products twice as fast.
+    const ENOUGH: [usize; 2] = [16, 1];
+    const ENOUGH_WITH_FMA: [usize; 2] = [64, 512];
+
+    let is_arm = has_kernels(&["neon"], &[]) && sys::sme_vector_bytes().is_none();
+    let is_x86 = has_kernels(&["sse41"], &["sse4.1"]) && !has_kernels(&["avx512f"], &["avx512f"]);
+    let has_fma = is_arm || has_kernels(&["avx2"], &["avx2", "fma"]);
+    let [enough_rows, enough_weights] = if has_fma { ENOUGH_WITH_FMA } else { ENOUGH };
+    (is_arm || is_x86)
+        && rows >= enough_rows
+        && inputs <= SPARSE_INPUTS
+        && inputs.saturating_mul(outputs) >= enough_weights
 }
 
 /// Whether 8-bit and 4-bit weights of fully connected layers are packed differently for many rows of input
@@ -222,6 +234,23 @@ mod tests {
     fn build_and_processor_are_known() {
         assert!(build_identifier().len() >= 16);
         assert!(processor().starts_with(std::env::consts::ARCH));
+    }
+
+    #[test]
+    fn zeros_are_skipped_in_layers_that_are_large_enough() {
+        for size in [[0, 100, 100], [15, 100, 100], [1000, SPARSE_INPUTS + 1, 100]] {
+            assert!(!skips_zero_weights(size), "{size:?}");
+        }
+        let skips = skips_zero_weights([64, 32, 32]);
+        for size in [[64, 16, 32], [64, SPARSE_INPUTS, 2], [usize::MAX, 32, usize::MAX]] {
+            assert_eq!(skips_zero_weights(size), skips, "{size:?}");
+        }
+        let skips_small = skips_zero_weights([16, 1, 1]);
+        assert!(skips || !skips_small);
+        for size in [[63, 32, 32], [64, 16, 31], [64, 0, 100]] {
+            let has_weights = !size.contains(&0);
+            assert_eq!(skips_zero_weights(size), skips_small && has_weights, "{size:?}");
+        }
     }
 
     /// Compares two detections, except for features that only XNNPACK detects.

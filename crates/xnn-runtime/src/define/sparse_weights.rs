@@ -6,9 +6,6 @@ use super::definer::NodeDefiner;
 use super::fully_connected;
 use crate::error::Result;
 
-/// Rows from which skipping weights saves more than transposing the input costs.
-const ENOUGH_ROWS: usize = 16;
-
 /// Weights that are looked at first. Weights of most layers are not read any further, so that they
 /// are not read from a file only to be counted.
 const SAMPLE: usize = 64;
@@ -21,12 +18,9 @@ pub(super) fn are_sparse(
 ) -> Result<bool> {
     let [input, filter, output] = [cx.value(input)?, cx.value(filter)?, cx.value(output)?];
     let are_floats = input.datatype == Datatype::F32 && output.datatype == Datatype::F32;
-    let few_inputs = |&inputs: &usize| inputs <= xnnpack::SPARSE_INPUTS;
-    Ok(are_floats
-        && xnnpack::skips_zero_weights()
-        && input.dims.last().is_some_and(few_inputs)
-        && fully_connected::rows(&output.dims) >= ENOUGH_ROWS
-        && are_half_zeros(filter))
+    let channels = |value: &Value| value.dims.last().copied().unwrap_or(1);
+    let size = [fully_connected::rows(&output.dims), channels(input), channels(output)];
+    Ok(are_floats && xnnpack::skips_zero_weights(size) && are_half_zeros(filter))
 }
 
 fn are_half_zeros(filter: &Value) -> bool {

@@ -2,9 +2,10 @@
 
 use super::*;
 
+const CHANNELS: [usize; 3] = [24, 40, 32];
+
 /// A convolution of pixels with this stride, and a fully connected layer, with `zeros` of 8 weights in a row being 0.
 fn sparse_graph(edge: usize, stride: u32, zeros: usize) -> Graph {
-    const CHANNELS: [usize; 3] = [24, 40, 32];
     let some = |dims: &[usize]| {
         let element =
             |i: usize| if i % 8 < zeros { 0.0 } else { (i * 37 % 101) as f32 * 0.01 - 0.4 };
@@ -51,22 +52,29 @@ fn layers_of_many_zeros_and_rows_skip_weights() {
     // A bias, weights, and their number and places, of which there is an even number.
     let skipping = |outputs: usize, inputs: usize| outputs * (4 + 4 * inputs + 2 * (2 + inputs));
     let rounded = |size: usize| size.next_multiple_of(64);
-    let sparse = [skipping(40, 24), skipping(32, 40)].map(rounded);
+    let [inputs, between, outputs] = CHANNELS;
+    let sparse = [skipping(between, inputs), skipping(outputs, between)].map(rounded);
     let [conv, dense] = sizes(sparse_graph(4, 1, 3)).try_into().unwrap();
     for to_fp16 in [false, true] {
-        for (edge, stride, zeros, skips) in [
+        for (edge, stride, zeros, are_sparse) in [
+            (8, 1, 4, [true, true]),
+            (8, 1, 3, [false, false]),
+            (16, 2, 7, [false, true]),
+            // Sixteen rows are enough for some processors, and nine for none.
             (4, 1, 4, [true, true]),
-            (4, 1, 3, [false, false]),
-            // Nine rows.
             (3, 1, 7, [false, false]),
-            (8, 2, 7, [false, true]),
         ] {
             let graph = sparse_graph(edge, stride, zeros);
             let graph = if to_fp16 { fp16::in_fp16(graph) } else { graph };
-            let skips = skips.map(|skips| skips && xnnpack::skips_zero_weights());
+            let rows = edge.div_ceil(stride as usize).pow(2);
             let found = sizes(graph);
-            let expected = [(conv, sparse[0], skips[0]), (dense, sparse[1], skips[1])];
-            let expected = expected.map(|(all, sparse, skips)| if skips { sparse } else { all });
+            let expected = [
+                (conv, sparse[0], are_sparse[0], [rows, inputs, between]),
+                (dense, sparse[1], are_sparse[1], [rows, between, outputs]),
+            ];
+            let expected = expected.map(|(all, sparse, are_sparse, size)| {
+                if are_sparse && xnnpack::skips_zero_weights(size) { sparse } else { all }
+            });
             assert_eq!(found, expected, "{edge} {stride} {zeros} {to_fp16}");
         }
     }
@@ -76,7 +84,7 @@ fn layers_of_many_zeros_and_rows_skip_weights() {
 fn sparse_weights_are_packed_and_cached() {
     for to_fp16 in [false, true] {
         let graph = || {
-            let graph = sparse_graph(5, 1, 6);
+            let graph = sparse_graph(9, 1, 6);
             if to_fp16 { fp16::in_fp16(graph) } else { graph }
         };
         let expected = run(&Program::new(graph(), &ProgramOptions::default()).unwrap());
