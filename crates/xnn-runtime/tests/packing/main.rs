@@ -31,26 +31,39 @@ fn weights(dims: &[usize], factor: f32) -> Value {
     f32s(dims).with_data((0..count).flat_map(|i| element(i).to_le_bytes()).collect::<Bytes>())
 }
 
+/// A convolution with a square kernel, and these operands: input, filter, bias and output.
+fn convolution(
+    [kernel, stride]: [u32; 2],
+    [from, to]: [usize; 2],
+    [input, filter, bias, output]: [ValueId; 4],
+) -> Conv2d {
+    let square = |size| Size2d { height: size, width: size };
+    Conv2d {
+        padding: Padding2d::default(),
+        kernel: square(kernel),
+        stride: square(stride),
+        dilation: square(1),
+        adjustment: square(0),
+        groups: 1,
+        group_input_channels: from as u32,
+        group_output_channels: to as u32,
+        input,
+        filter,
+        bias: Some(bias),
+        output,
+    }
+}
+
 /// Two convolutions and two fully connected layers.
 fn graph(factor: f32) -> Graph {
     let mut graph = Graph::default();
     let mut value = graph.push_value(f32s(&[1, 4, 4, 8]));
     graph.inputs = vec![value];
     for (kernel, from, to) in [(3usize, 8usize, 16usize), (1, 16, 24)] {
-        let conv = Conv2d {
-            padding: Padding2d::default(),
-            kernel: Size2d { height: kernel as u32, width: kernel as u32 },
-            stride: Size2d { height: 1, width: 1 },
-            dilation: Size2d { height: 1, width: 1 },
-            adjustment: Size2d { height: 0, width: 0 },
-            groups: 1,
-            group_input_channels: from as u32,
-            group_output_channels: to as u32,
-            input: value,
-            filter: graph.push_value(weights(&[to, kernel, kernel, from], factor)),
-            bias: Some(graph.push_value(weights(&[to], factor))),
-            output: graph.push_value(f32s(&[1, 2, 2, to])),
-        };
+        let filter = graph.push_value(weights(&[to, kernel, kernel, from], factor));
+        let bias = graph.push_value(weights(&[to], factor));
+        let output = graph.push_value(f32s(&[1, 2, 2, to]));
+        let conv = convolution([kernel as u32, 1], [from, to], [value, filter, bias, output]);
         value = conv.output;
         graph.nodes.push(Node::new(NodeOp::Conv2d(conv)));
     }

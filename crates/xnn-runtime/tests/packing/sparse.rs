@@ -16,21 +16,10 @@ fn sparse_graph(edge: usize, stride: u32, zeros: usize) -> Graph {
     let rows = edge.div_ceil(stride as usize);
     let mut graph = Graph::default();
     let input = graph.push_value(f32s(&[1, edge, edge, inputs]));
-    let one = Size2d { height: 1, width: 1 };
-    let conv = Conv2d {
-        padding: Padding2d::default(),
-        kernel: one,
-        stride: Size2d { height: stride, width: stride },
-        dilation: one,
-        adjustment: Size2d { height: 0, width: 0 },
-        groups: 1,
-        group_input_channels: inputs as u32,
-        group_output_channels: between as u32,
-        input,
-        filter: graph.push_value(some(&[between, 1, 1, inputs])),
-        bias: Some(graph.push_value(weights(&[between], 0.01))),
-        output: graph.push_value(f32s(&[1, rows, rows, between])),
-    };
+    let filter = graph.push_value(some(&[between, 1, 1, inputs]));
+    let bias = graph.push_value(weights(&[between], 0.01));
+    let output = graph.push_value(f32s(&[1, rows, rows, between]));
+    let conv = convolution([1, stride], [inputs, between], [input, filter, bias, output]);
     let filter = graph.push_value(some(&[outputs, between]));
     let output = graph.push_value(f32s(&[1, rows, rows, outputs]));
     let input = conv.output;

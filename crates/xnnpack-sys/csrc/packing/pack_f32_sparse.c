@@ -8,19 +8,13 @@
 
 #include "ukernels/gemm_f32_sparse_api.h"
 
-static inline uint16_t* places_of(const float* packed, size_t depth) { return (uint16_t*) (packed + 1 + depth); }
-
-static inline float* next_channel(const float* packed, size_t depth) {
-  return (float*) ((uintptr_t) packed + f32_sparse_stride(depth));
-}
-
 // Packs channels whose weights begin `step` weights apart; from one weight of a channel to the next there are `stride`.
 static inline void pack(
     size_t channels, size_t depth, size_t step, size_t stride, const float* weights, const float* bias, float* packed)
 {
   for (size_t channel = 0; channel < channels; channel++) {
     const float* from = weights + channel * step;
-    uint16_t* places = places_of(packed, depth);
+    uint16_t* places = f32_sparse_places_of(packed, depth);
     size_t count = 0;
     packed[0] = bias != NULL ? bias[channel] : 0.0f;
     for (size_t k = 0; k < depth; k++) {
@@ -32,7 +26,7 @@ static inline void pack(
     }
     places[0] = (uint16_t) count;
     memset(places + 1 + count, 0, f32_sparse_places(depth) - (1 + count) * sizeof(uint16_t));
-    packed = next_channel(packed, depth);
+    packed = f32_sparse_channel(packed, 1, depth);
   }
 }
 
@@ -54,8 +48,8 @@ void xnnpack_sys_pack_f32_sparse_gio(
 }
 
 bool xnnpack_sys_are_places_sound(size_t channels, size_t depth, const void* packed) {
-  for (const float* channel = packed; channels > 0; channels--, channel = next_channel(channel, depth)) {
-    const uint16_t* places = places_of(channel, depth);
+  for (const float* channel = packed; channels > 0; channels--, channel = f32_sparse_channel(channel, 1, depth)) {
+    const uint16_t* places = f32_sparse_places_of(channel, depth);
     const size_t count = places[0];
     if (count > depth) {
       return false;

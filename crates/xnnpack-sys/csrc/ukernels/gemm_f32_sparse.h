@@ -93,8 +93,8 @@ static XNN_INLINE void compute(
   vfloat sums[CHANNELS][VECTORS];
   size_t shared = depth;
   UNROLL for (size_t j = 0; j < channels; j++) {
-    const float* packed = (const float*) ((uintptr_t) w + j * f32_sparse_stride(depth));
-    const uint16_t* places = (const uint16_t*) (packed + 1 + depth);
+    const float* packed = f32_sparse_channel(w, j, depth);
+    const uint16_t* places = f32_sparse_places_of(packed, depth);
     channel[j] = every != NULL ? (struct channel) {packed + 1, every, depth}
                                : (struct channel) {packed + 1, places + 1, places[0]};
     shared = min(shared, channel[j].count);
@@ -154,7 +154,7 @@ static XNN_INLINE void product(
       } else {
         compute(vectors, 1, columns, depth, every, w, least, most, &results[i]);
       }
-      w = (const float*) ((uintptr_t) w + count * f32_sparse_stride(depth));
+      w = f32_sparse_channel(w, count, depth);
       i += count;
     }
     store(mr, channels, (const float(*)[ROWS]) results, c, cm_stride);

@@ -25,6 +25,14 @@ static XNN_INLINE size_t f32_sparse_places(size_t depth) { return (1 + depth / 2
 // Packed bytes of a channel.
 static XNN_INLINE size_t f32_sparse_stride(size_t depth) { return (1 + depth) * sizeof(float) + f32_sparse_places(depth); }
 
+// The number of weights of a packed channel that are not 0, and behind it their places.
+static XNN_INLINE uint16_t* f32_sparse_places_of(const float* channel, size_t depth) { return (uint16_t*) (channel + 1 + depth); }
+
+// The packed channel `count` channels further on.
+static XNN_INLINE float* f32_sparse_channel(const float* channel, size_t count, size_t depth) {
+  return (float*) ((uintptr_t) channel + count * f32_sparse_stride(depth));
+}
+
 // Packs weights, see `pack_f32_sparse.c`; `stride` floats are between the weights of two inputs.
 void xnnpack_sys_pack_f32_sparse_goi(
     size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, const float* weights, const float* bias,
