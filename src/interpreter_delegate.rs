@@ -94,7 +94,12 @@ impl XnnpackDelegate {
 
 /// Options of sessions that never run at the same time.
 pub(crate) fn shared(options: SessionOptions) -> Result<SessionOptions, Error> {
-    let mut options = with_workspace(options)?;
+    with_workspace(with_threads(options)?)
+}
+
+/// Options of sessions that share a thread pool. Options without one count processors for each
+/// session.
+pub(crate) fn with_threads(mut options: SessionOptions) -> Result<SessionOptions, Error> {
     if options.thread_pool.is_none() {
         options.thread_pool = thread_pool(options.threads)?;
     }

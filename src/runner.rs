@@ -182,9 +182,10 @@ impl Runner {
         let mut options = options.clone();
         options.partition.limits = options.graph_limits();
         options.program.limits = options.partition.limits.clone();
-        // Forks run at the same time, so that they do not share the workspace.
-        let for_forks = options.session.clone();
-        options.session = interpreter_delegate::with_workspace(options.session)?;
+        // Partitions are compiled with the options of their sessions, which then take over the
+        // operators. Forks run at the same time, so that they do not share the workspace.
+        let for_forks = interpreter_delegate::with_threads(options.session)?;
+        options.session = interpreter_delegate::with_workspace(for_forks.clone())?;
         options.program.pages = model.pages.clone();
         let (program, session) = (options.program.clone(), options.session.clone());
         let compiler = XnnpackCompiler { program, session };

@@ -609,7 +609,7 @@ xnnd_error_t *xnnd_model_explain_json(const xnnd_model_t *model,
                                       xnnd_bytes_t **out);
 
 /**
- * Creates a session of a model or blob: partitions it, packs weights, starts threads. The caller deletes it with
+ * Creates a session of a model or blob: partitions it and packs weights. The caller deletes it with
  * `xnnd_session_delete`.
  *
  * Errors: an operator is supported neither by XNNPACK nor by a reference kernel; a limit is exceeded; there is no such

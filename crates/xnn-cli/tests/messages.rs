@@ -228,3 +228,19 @@ fn what_does_no_harm_is_said_once_and_only_if_asked_for() {
         assert!(said.contains(what) && said.lines().count() == 1, "{said}");
     }
 }
+
+/// Partitions are compiled before sessions are created, which take over the operators whatever the
+/// number of threads.
+#[test]
+fn operators_are_created_once() {
+    let model = model(FP32);
+    let created = |args: &[&str]| {
+        let args = [&["run", text(&model), "-vv"], args].concat();
+        notes_of(&args).matches("created the operators").count()
+    };
+    for threads in ["1", "2"] {
+        assert_eq!(created(&["--threads", threads]), 1);
+        assert_eq!(created(&["--threads", threads, "--disable", "SOFTMAX"]), 1);
+        assert_eq!(created(&["--threads", threads, "--disable", "MEAN"]), 2);
+    }
+}

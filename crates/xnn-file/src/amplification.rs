@@ -157,14 +157,19 @@ impl std::error::Error for Excess {}
 /// alive to the end, and from the beginning unless a step writes them. Values that are neither
 /// written nor kept do not count, nor do those that `bytes` lacks.
 #[must_use]
-pub fn peak_bytes(steps: &[(Vec<usize>, Vec<usize>)], kept: &[usize], bytes: &[u64]) -> u64 {
+pub fn peak_bytes<Values: AsRef<[usize]>>(
+    steps: &[[Values; 2]],
+    kept: &[usize],
+    bytes: &[u64],
+) -> u64 {
+    let steps = || steps.iter().map(|[reads, writes]| (reads.as_ref(), writes.as_ref()));
     let mut lives = vec![Life::default(); bytes.len()];
     for &value in kept {
         if let Some(life) = lives.get_mut(value) {
             life.is_kept = true;
         }
     }
-    for (step, (reads, writes)) in steps.iter().enumerate() {
+    for (step, (reads, writes)) in steps().enumerate() {
         for &value in reads.iter().chain(writes) {
             if let Some(life) = lives.get_mut(value) {
                 life.last_use = step;
@@ -180,7 +185,7 @@ pub fn peak_bytes(steps: &[(Vec<usize>, Vec<usize>)], kept: &[usize], bytes: &[u
         lives.iter().zip(bytes).filter(|(life, _)| life.is_kept && !life.is_written);
     let mut present = from_the_beginning.fold(0u64, |sum, (_, &bytes)| sum.saturating_add(bytes));
     let mut peak = present;
-    for (step, (reads, writes)) in steps.iter().enumerate() {
+    for (step, (reads, writes)) in steps().enumerate() {
         let written = writes.iter().filter_map(|&value| bytes.get(value));
         present = written.fold(present, |sum, &bytes| sum.saturating_add(bytes));
         peak = peak.max(present);
@@ -212,20 +217,18 @@ mod tests {
 
     #[test]
     fn values_are_alive_until_the_last_step_that_reads_them() {
-        let peak = |steps: &[(&[usize], &[usize])], kept: &[usize]| {
-            let steps: Vec<_> = steps.iter().map(|(r, w)| (r.to_vec(), w.to_vec())).collect();
-            peak_bytes(&steps, kept, &[1, 10, 100, 1000])
-        };
+        let peak =
+            |steps: &[[&[usize]; 2]], kept: &[usize]| peak_bytes(steps, kept, &[1, 10, 100, 1000]);
         assert_eq!(peak(&[], &[]), 0);
         assert_eq!(peak(&[], &[2]), 100);
         // A chain from an input.
-        assert_eq!(peak(&[(&[0], &[1]), (&[1], &[2]), (&[2], &[3])], &[0, 3]), 1101);
+        assert_eq!(peak(&[[&[0], &[1]], [&[1], &[2]], [&[2], &[3]]], &[0, 3]), 1101);
         // The first value is read again at the end.
-        assert_eq!(peak(&[(&[0], &[1]), (&[1], &[2]), (&[2, 1], &[3])], &[0, 3]), 1111);
+        assert_eq!(peak(&[[&[0], &[1]], [&[1], &[2]], [&[2, 1], &[3]]], &[0, 3]), 1111);
         // A value that no step reads.
-        assert_eq!(peak(&[(&[0], &[3]), (&[0], &[1])], &[0, 1]), 1001);
+        assert_eq!(peak(&[[&[0], &[3]], [&[0], &[1]]], &[0, 1]), 1001);
         // A value that one step reads twice, and a constant.
-        assert_eq!(peak(&[(&[0, 0, 5], &[1]), (&[1, 1], &[2])], &[0, 2]), 111);
+        assert_eq!(peak(&[[&[0, 0, 5], &[1]], [&[1, 1], &[2]]], &[0, 2]), 111);
     }
 
     #[test]

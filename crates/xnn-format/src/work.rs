@@ -1,5 +1,6 @@
 //! Multiply-accumulates, memory and work of a graph.
 
+use smallvec::SmallVec;
 use xnn_file::{Demand, peak_bytes, saturating_elements as elements};
 
 use crate::error::Result;
@@ -45,7 +46,8 @@ impl Graph {
             let (read, written) = (node.inputs(), node.outputs());
             let is_constant =
                 |id: &ValueId| self.value(*id).is_some_and(|value| value.data.is_some());
-            let constants: Vec<ValueId> = read.iter().copied().filter(is_constant).collect();
+            let constants: SmallVec<[ValueId; 4]> =
+                read.iter().copied().filter(is_constant).collect();
             let elements = read.iter().chain(&written).map(|&id| elements(dims(id)));
             let windows = match &node.op {
                 NodeOp::AveragePooling2d(window)
@@ -64,8 +66,8 @@ impl Graph {
             }
         };
         let index = |ids: &[ValueId]| ids.iter().map(|id| id.index()).collect();
-        let steps: Vec<(Vec<usize>, Vec<usize>)> =
-            self.nodes.iter().map(|node| (index(&node.inputs()), index(&node.outputs()))).collect();
+        let steps: Vec<[SmallVec<[usize; 4]>; 2]> =
+            self.nodes.iter().map(|node| [index(&node.inputs()), index(&node.outputs())]).collect();
         let kept: Vec<usize> =
             self.inputs.iter().chain(&self.outputs).map(|id| id.index()).collect();
         let sizes: Vec<u64> = (0u32..).map(ValueId).map(bytes).take(self.values.len()).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use xnn_model::{Op, Operator, Shape, Subgraph, Tensor, TensorId, macs};
+use xnn_model::{Op, Operator, Subgraph, Tensor, TensorId};
 
 /// Number of elements up to which a result may be computed from operands of any size.
 const FEW_ELEMENTS: usize = 1 << 14;
@@ -65,10 +65,7 @@ impl Budget {
         if results > operands.saturating_mul(GROWTH).max(FEW_ELEMENTS) {
             return None;
         }
-        let shape = |id: TensorId| graph.tensor(id).shape.as_deref();
-        let inputs: Vec<Shape<'_>> = operator.inputs.iter().map(|&id| id.and_then(shape)).collect();
-        let outputs: Vec<Shape<'_>> = operator.outputs.iter().map(|&id| shape(id)).collect();
-        let macs = usize::try_from(macs(&operator.op, &inputs, &outputs)).ok()?;
+        let macs = usize::try_from(graph.macs_of(operator)).ok()?;
         let work = macs.checked_add(operands)?.checked_add(results)?;
         let bytes = sum(graph, &operator.outputs, Tensor::byte_size)?;
         let left =

@@ -1,5 +1,6 @@
 //! Multiply-accumulates, work and memory of operators, by the shapes of their tensors.
 
+use smallvec::SmallVec;
 use xnn_file::{Amplification, Demand, peak_bytes, saturating_elements as elements};
 
 use crate::error::Error;
@@ -140,9 +141,10 @@ impl Subgraph {
         let ends = self.inputs.iter().chain(&self.outputs).copied();
         let kept: Vec<TensorId> = variables.map(|(id, _)| id).chain(ends).collect();
         let steps = self.operators.iter().map(|operator| {
-            (operator.inputs.iter().flatten().copied().collect(), operator.outputs.clone())
+            let inputs = operator.inputs.iter().flatten().copied().collect();
+            [inputs, SmallVec::from_slice(&operator.outputs)]
         });
-        let steps: Vec<(Vec<TensorId>, Vec<TensorId>)> = steps.collect();
+        let steps: Vec<[SmallVec<[TensorId; 4]>; 2]> = steps.collect();
         let size = |id| if self.is_constant(id) { 0 } else { self.bytes_of(id) };
         let sizes: Vec<u64> = (0..self.tensors.len()).map(size).collect();
         let bytes = peak_bytes(&steps, &kept, &sizes);
@@ -154,11 +156,23 @@ impl Subgraph {
         self.tensors.get(id).is_some_and(|tensor| tensor.is_constant() && !tensor.is_variable)
     }
 
+    /// Multiply-accumulates of an operator of this subgraph: see [`macs`].
+    #[must_use]
+    pub fn macs_of(&self, operator: &Operator) -> u64 {
+        let [inputs, outputs] = self.shapes_of(operator);
+        macs(&operator.op, &inputs, &outputs)
+    }
+
+    /// Shapes of an operator's inputs and outputs.
+    fn shapes_of(&self, operator: &Operator) -> [SmallVec<[Shape<'_>; 4]>; 2] {
+        let shape = |id: TensorId| self.tensors.get(id)?.shape.as_deref();
+        let inputs = operator.inputs.iter().map(|&id| id.and_then(shape)).collect();
+        [inputs, operator.outputs.iter().map(|&id| shape(id)).collect()]
+    }
+
     /// Memory and work of an operator, without tensors that are not constant.
     fn demand_of(&self, operator: &Operator) -> Demand {
-        let shape = |id: TensorId| self.tensors.get(id)?.shape.as_deref();
-        let inputs: Vec<Shape<'_>> = operator.inputs.iter().map(|&id| id.and_then(shape)).collect();
-        let outputs: Vec<Shape<'_>> = operator.outputs.iter().map(|&id| shape(id)).collect();
+        let [inputs, outputs] = self.shapes_of(operator);
         let constants = operator.inputs.iter().flatten().filter(|&&id| self.is_constant(id));
         let bytes = constants.map(|&id| self.bytes_of(id)).fold(0, u64::saturating_add);
         Demand {

@@ -257,6 +257,7 @@ impl Program {
             _ => bisect::find(&self.0.graph, RuntimeError::from(error)),
         };
         let mut runtime = Runtime::new(Arc::clone(&self.0.subgraph), &options).map_err(at_node)?;
+        log::debug!("created the operators of {} nodes", self.graph().nodes.len());
         // Release the pages that filters were packed from before memory for runs is allocated.
         if self.0.packed.get().is_none() || !self.0.packed_in_place {
             self.0.pages.release();

@@ -136,6 +136,7 @@ unsafe extern "C" {
     fn xnnpack_sys_count_operators(runtime: xnn_runtime_t) -> usize;
     fn xnnpack_sys_has_sound_weights(runtime: xnn_runtime_t) -> bool;
     fn xnnpack_sys_pool_create(threads: usize, processors: usize) -> pthreadpool_t;
+    fn xnnpack_sys_pool_start(pool: pthreadpool_t);
     fn xnnpack_sys_pool_smaller(pool: pthreadpool_t, threads: usize) -> pthreadpool_t;
     fn xnnpack_sys_run_operators(
         runtime: xnn_runtime_t,
@@ -146,7 +147,8 @@ unsafe extern "C" {
 }
 
 /// Creates a pool of `threads` threads, including the caller, that shares `processors` processors with pools in use at the same
-/// time. An installed library ignores `processors`. Null if memory is exhausted or `threads` is 0.
+/// time. The others start with [`start_pool`] or with the first operator that has work for them. An installed library starts them
+/// at once, and ignores `processors`. Null if memory is exhausted or `threads` is 0.
 #[must_use]
 pub fn create_pool(threads: usize, processors: usize) -> pthreadpool_t {
     #[cfg(xnnpack_sys_own)]
@@ -160,6 +162,20 @@ pub fn create_pool(threads: usize, processors: usize) -> pthreadpool_t {
         // SAFETY: any number of threads is allowed.
         unsafe { pthreadpool_create(threads) }
     }
+}
+
+/// Starts the threads of a pool, so that they are ready before the first operator. An installed library has started them.
+///
+/// # Safety
+/// `pool` is live.
+pub unsafe fn start_pool(pool: pthreadpool_t) {
+    #[cfg(xnnpack_sys_own)]
+    // SAFETY: the caller vouches for the pool.
+    unsafe {
+        xnnpack_sys_pool_start(pool);
+    }
+    #[cfg(not(xnnpack_sys_own))]
+    let _ = pool;
 }
 
 /// Returns the part of `pool` with `threads` threads, a power of two or the number of all threads; null for one thread. An installed

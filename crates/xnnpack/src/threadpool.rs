@@ -22,10 +22,10 @@ impl ThreadPool {
     pub const MAX_THREADS: usize = 1024;
 
     /// Creates a pool of `threads` threads, including the calling one: with 1, no thread is
-    /// started.
+    /// started. Others start when a runtime is created or an operator has work for them.
     ///
-    /// Where the system refuses to start a thread (a limit of processes or of memory), the pool has
-    /// fewer.
+    /// Where the system refuses to start a thread (a limit of processes or of memory), fewer
+    /// compute.
     ///
     /// # Errors
     /// `threads` is 0 or above [`ThreadPool::MAX_THREADS`], or memory is exhausted.
@@ -59,7 +59,7 @@ impl ThreadPool {
         Ok(Self { raw, threads })
     }
 
-    /// Number of threads, including the calling one.
+    /// Number of threads, including the calling one, also while they have not started.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads
@@ -71,6 +71,14 @@ impl ThreadPool {
 }
 
 impl ThreadPool {
+    /// Starts the threads, so that they are ready before the first operator.
+    pub(crate) fn start(&self) {
+        if !self.raw.is_null() {
+            // SAFETY: the pool is live.
+            unsafe { sys::start_pool(self.raw) }
+        }
+    }
+
     /// The part with `threads` threads: a power of two, or all. Null for one thread.
     pub(crate) fn smaller(&self, threads: usize) -> sys::pthreadpool_t {
         if self.raw.is_null() {

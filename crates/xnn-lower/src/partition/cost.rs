@@ -1,15 +1,11 @@
 //! Estimates of an operator's work, and of the cost of a partition's boundary.
 
-use xnn_model::{Op, Shape, Subgraph, Tensor, TensorId};
+use xnn_model::{Op, Subgraph, Tensor, TensorId};
 
 /// Multiply-accumulates of one operator; 0 for operators without matrices or filters, and where
 /// shapes are unknown.
 pub(crate) fn macs(graph: &Subgraph, index: usize) -> u64 {
-    let Some(operator) = graph.operators.get(index) else { return 0 };
-    let shape = |id: TensorId| graph.tensor(id).shape.as_deref();
-    let inputs: Vec<Shape<'_>> = operator.inputs.iter().map(|&id| id.and_then(shape)).collect();
-    let outputs: Vec<Shape<'_>> = operator.outputs.iter().map(|&id| shape(id)).collect();
-    xnn_model::macs(&operator.op, &inputs, &outputs)
+    graph.operators.get(index).map_or(0, |operator| graph.macs_of(operator))
 }
 
 /// Work that delegating an operator saves the interpreter: its multiply-accumulates, or the

@@ -16,6 +16,8 @@ pthreadpool_t xnnpack_sys_pool_create(size_t threads, size_t processors) {
   return pool;
 }
 
+void xnnpack_sys_pool_start(const struct pthreadpool* pool) { (void) pool; }
+
 pthreadpool_t xnnpack_sys_pool_smaller(pthreadpool_t pool, size_t threads) {
   (void) threads;
   return pool;

@@ -105,6 +105,8 @@ static struct {
 
 // Number of members in use. The first member has no worker.
 static _Atomic uint32_t started_members = 1;
+// Number of members above which no worker is started: the system has refused one, or the process is a child. The next pool tries again.
+static _Atomic uint32_t most_members = MAX_THREADS;
 // Guards `handles` and changes of `started_members`.
 static system_lock mutex = SYSTEM_LOCK_INITIALIZER;
 static uint32_t handles;
@@ -258,13 +260,14 @@ static uint32_t share_processors(const struct pthreadpool* handle, uint32_t thre
 void xnnpack_sys_pool_run(
     const struct pthreadpool* handle, pool_task task, const void* call, size_t count, uint32_t flags)
 {
-  const uint32_t started = atomic_load_explicit(&started_members, memory_order_acquire);
   uint32_t threads = handle != NULL ? handle->threads : 1;
   threads = count < threads ? (uint32_t) count : threads;
   if (threads <= 1) {
     compute_alone(task, call, count, flags);
     return;
   }
+  start_workers(threads);
+  const uint32_t started = atomic_load_explicit(&started_members, memory_order_acquire);
   const struct share share = enter(threads < started ? threads : started);
   threads = share.held != 0 ? share.held : share_processors(handle, threads, share.callers);
   if (threads <= 1) {
@@ -355,12 +358,15 @@ static void forget_workers(void) {
     atomic_store(&pool.members[i].sleeps, 0);
   }
   atomic_store(&started_members, 1);
+  atomic_store(&most_members, 1);
   forget_callers();
   unlock();
 }
 
 // Starts workers until the pool has `threads` threads, including a caller, or the system refuses.
 static void start_workers(uint32_t threads) {
+  const uint32_t most = atomic_load_explicit(&most_members, memory_order_relaxed);
+  threads = threads < most ? threads : most;
   if (atomic_load_explicit(&started_members, memory_order_relaxed) >= threads) {
     return;
   }
@@ -372,6 +378,7 @@ static void start_workers(uint32_t threads) {
     struct member* member = &pool.members[started];
     pool.held[started] = (struct thread) {member, &member->items};
     if (!system_start_thread(&member->thread, worker, member)) {
+      atomic_store(&most_members, started);
       break;
     }
     started++;
@@ -395,17 +402,17 @@ pthreadpool_t xnnpack_sys_pool_create(size_t threads, size_t processors) {
   }
   lock();
   handles++;
+  atomic_store(&most_members, MAX_THREADS);
   unlock();
-  start_workers(wanted);
-  const uint32_t started = atomic_load(&started_members);
-  const uint32_t granted = wanted < started ? wanted : started;
   for (uint32_t i = 0; i < BUDGETS; i++) {
-    const uint32_t budget = i == 0 ? granted : UINT32_C(1) << i;
-    handles_of[i].threads = budget < granted ? budget : granted;
-    handles_of[i].processors = most > granted ? most : granted;
+    const uint32_t budget = i == 0 ? wanted : UINT32_C(1) << i;
+    handles_of[i].threads = budget < wanted ? budget : wanted;
+    handles_of[i].processors = most > wanted ? most : wanted;
   }
   return handles_of;
 }
+
+void xnnpack_sys_pool_start(const struct pthreadpool* handle) { start_workers(handle->threads); }
 
 pthreadpool_t xnnpack_sys_pool_smaller(pthreadpool_t handle, size_t threads) {
   for (uint32_t i = 1; i < BUDGETS; i++) {

@@ -18,9 +18,13 @@ struct pthreadpool {
 // all threads.
 #define BUDGETS 11
 
-// Creates a pool of `threads` threads. The process has as many workers as callers at the same time
-// can use on `processors` processors.
+// Creates a pool of `threads` threads. Workers start with the first job that has work for them, or before
+// it, as many as callers at the same time can use on `processors` processors. Jobs have fewer threads if the
+// system refuses to start one.
 struct pthreadpool* xnnpack_sys_pool_create(size_t threads, size_t processors);
+
+// Starts the pool's workers. They are ready sooner than if they start with the first job.
+void xnnpack_sys_pool_start(const struct pthreadpool* pool);
 
 // The part of a pool with `threads` threads, which is a power of two or the number of all threads.
 // It lives as long as the pool.

@@ -2,11 +2,13 @@
 // computed once, by a thread whose number is below the pool's number of threads, and two threads
 // must not have the same number at once. Callers at the same time must split the processors.
 
+#include <dirent.h>
 #include <pthread.h>
 #include <pthreadpool.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -172,9 +174,58 @@ static void check_idle(void) {
   check(clock() - before < CLOCKS_PER_SEC / 100, "idle workers sleep");
 }
 
+#ifdef __linux__
+static size_t count_threads(void) {
+  size_t threads = 0;
+  DIR* tasks = opendir("/proc/self/task");
+  check(tasks != NULL, "a list of threads");
+  for (const struct dirent* task; (task = readdir(tasks)) != NULL;) {
+    threads += task->d_name[0] != '.';
+  }
+  closedir(tasks);
+  return threads;
+}
+
+// The first job for several threads starts workers, neither the pool itself nor a job for one thread.
+static void check_start(void) {
+  const size_t others = count_threads();
+  pthreadpool_t pool = pthreadpool_create(4);
+  _Atomic int computed = 0;
+  pthreadpool_parallelize_1d(pool, count_item, &computed, 1, 0);
+  check(count_threads() == others, "no worker before there is work for it");
+  pthreadpool_parallelize_1d(pool, count_item, &computed, 10, 0);
+  // ThreadSanitizer starts a thread of its own.
+  check(count_threads() >= others + 3, "workers of a job");
+  check(computed == 11, "items of the first jobs");
+  pthreadpool_t larger = pthreadpool_create(6);
+  xnnpack_sys_pool_start(larger);
+  check(count_threads() >= others + 5, "workers before the first job");
+  pthreadpool_destroy(pool);
+  pthreadpool_destroy(larger);
+}
+#endif
+
+// Without memory for stacks the system starts no thread, and the caller computes all items.
+static void check_refused(void) {
+  pthreadpool_t pool = pthreadpool_create(4);
+  struct rlimit before;
+  check(getrlimit(RLIMIT_AS, &before) == 0, "a limit of memory");
+  const struct rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_AS, &none);
+  check_tiles(pool);
+  check_tiles(pool);
+  setrlimit(RLIMIT_AS, &before);
+  pthreadpool_destroy(pool);
+}
+
 int main(int count, char** arguments) {
   // Ends the test if threads wait for each other for ever.
   alarm(300);
+  // Before other threads leave stacks that can be used again.
+  check_refused();
+#ifdef __linux__
+  check_start();
+#endif
   const size_t runs = count > 1 ? (size_t) atol(arguments[1]) : 2000;
   pthread_t callers[CALLERS];
   for (size_t i = 0; i < CALLERS; i++) {

@@ -87,6 +87,9 @@ impl Runtime {
             return Err(Error::unsupported(reason).during("create runtime"));
         }
         subgraph.check_complete()?;
+        if let Some(pool) = options.threadpool.as_ref().filter(|_| !options.fewest_first) {
+            pool.start();
+        }
         let workspace = match &options.workspace {
             Some(workspace) => workspace.clone(),
             None => Workspace::new()?,
