@@ -19,7 +19,8 @@ pub(super) fn are_sparse(
     let [input, filter, output] = [cx.value(input)?, cx.value(filter)?, cx.value(output)?];
     let are_floats = input.datatype == Datatype::F32 && output.datatype == Datatype::F32;
     let channels = |value: &Value| value.dims.last().copied().unwrap_or(1);
-    let size = [fully_connected::rows(&output.dims), channels(input), channels(output)];
+    // An input may have more dimensions than its layer, which flattens it; a filter has not.
+    let size = [fully_connected::rows(&output.dims), channels(filter), channels(output)];
     Ok(are_floats && xnnpack::skips_zero_weights(size) && are_half_zeros(filter))
 }
 
