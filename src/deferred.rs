@@ -10,17 +10,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use smallvec::SmallVec;
 use xnn_format::Graph;
 use xnn_interp::{
-    CompiledPartition, Interpreter, OperatorSet, Output, PaddedRef, PartitionSession, TensorView,
-    check_size,
+    CompiledPartition, Interpreter, OperatorSet, Output, PaddedRef, PartitionSession, SharedValues,
+    TensorView, check_size,
 };
 use xnn_lower::{Compile, CompileError, Deferred, TargetFeatures, partition, total_macs};
 use xnn_model::{Inferred, Subgraph, TensorId};
-use xnn_runtime::{Program, ProgramOptions, Session};
+use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 
 use crate::compile::{XnnpackCompiler, compile_error};
 use crate::delegation::{Delegation, analyze};
 use crate::error::Error;
-use crate::interpreter_delegate::{BoxError, Positions, Running, interpreter_with};
+use crate::interpreter_delegate::{BoxError, Positions, Running, Workspaces, interpreter_with};
 use crate::options::RunnerOptions;
 
 /// Number of shapes for which a group keeps engines.
@@ -40,21 +40,34 @@ pub(crate) struct Group(Arc<Shared>);
 struct Shared {
     deferred: Deferred,
     options: RunnerOptions,
+    workspaces: Arc<Workspaces>,
     /// The program that was compiled last.
     latest: Mutex<Option<Program>>,
 }
 
 impl Group {
-    pub(crate) fn new(deferred: Deferred, options: RunnerOptions) -> Self {
-        Self(Arc::new(Shared { deferred, options, latest: Mutex::default() }))
+    pub(crate) fn new(
+        deferred: Deferred,
+        options: RunnerOptions,
+        workspaces: Arc<Workspaces>,
+    ) -> Self {
+        Self(Arc::new(Shared { deferred, options, workspaces, latest: Mutex::default() }))
     }
 }
 
 impl CompiledPartition for Group {
-    fn session(&self, set: &OperatorSet) -> Result<Box<dyn PartitionSession>, BoxError> {
-        let Deferred { inputs, outputs, .. } = &self.0.deferred;
+    fn session(
+        &self,
+        set: &OperatorSet,
+        shared: &mut SharedValues,
+    ) -> Result<Box<dyn PartitionSession>, BoxError> {
+        let Shared { deferred: Deferred { inputs, outputs, .. }, options, workspaces, .. } =
+            &*self.0;
         let positions = Positions::new(set, inputs, outputs)?;
-        let source = Source { shared: Arc::clone(&self.0), positions };
+        let workspace = Some(workspaces.of_interpreter(shared)?);
+        let session = SessionOptions { workspace, ..options.session.clone() };
+        let options = RunnerOptions { session, ..options.clone() };
+        let source = Source { shared: Arc::clone(&self.0), options, positions };
         Ok(Box::new(Waiting { source, entries: Vec::new(), rate: None }))
     }
 }
@@ -62,6 +75,8 @@ impl CompiledPartition for Group {
 /// A group as one interpreter compiles it.
 struct Source {
     shared: Arc<Shared>,
+    /// Options of the group, with the memory of the interpreter.
+    options: RunnerOptions,
     positions: Positions,
 }
 
@@ -233,13 +248,9 @@ impl Source {
             }
             graph.inputs.retain(|&input| input != id);
         }
-        let inferred = analyze(Arc::new(graph), &self.shared.options.partition)?;
+        let inferred = analyze(Arc::new(graph), &self.options.partition)?;
         for tensor in &inferred.subgraph.tensors {
-            check_size(
-                tensor.dtype,
-                tensor.shape.as_deref().unwrap_or(&[]),
-                &self.shared.options.limits,
-            )?;
+            check_size(tensor.dtype, tensor.shape.as_deref().unwrap_or(&[]), &self.options.limits)?;
         }
         Ok(inferred)
     }
@@ -262,7 +273,7 @@ impl Source {
         entry.outputs = outputs;
         entry.work = total_macs(graph);
         let mut latest = self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let RunnerOptions { partition: options, program, session, .. } = &self.shared.options;
+        let RunnerOptions { partition: options, program, session, .. } = &self.options;
         let program = ProgramOptions { similar: latest.clone(), ..program.clone() };
         let compiler = XnnpackCompiler { program, session: session.clone() };
         let mut compiler = Sessions { compiler, former };
@@ -282,7 +293,8 @@ impl Source {
                 let programs = sessions.iter().map(|session| session.program().clone()).collect();
                 let delegation = Delegation::of(Arc::clone(graph), partitioning, programs);
                 let model = Subgraph::clone(graph).into();
-                let interpreter = interpreter_with(&model, 0, delegation, &self.shared.options)?;
+                let memory = session.workspace.clone();
+                let interpreter = interpreter_with(&model, 0, delegation, &self.options, memory)?;
                 Ok(Engine::Partial(Box::new(interpreter)))
             }
         }

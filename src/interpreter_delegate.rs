@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use smallvec::SmallVec;
 use xnn_interp::{
     Claim, CompiledClaim, CompiledPartition, Delegate, Entry, InterpOptions, Interpreter,
-    OperatorSet, Output, PaddedRef, PartitionSession,
+    OperatorSet, Output, PaddedRef, PartitionSession, SharedValues,
 };
 use xnn_lower::{Decision, PartitionOptions, WhyNot};
 use xnn_model::{Model, Subgraph, SubgraphId, TensorId};
@@ -49,13 +49,14 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 pub struct XnnpackDelegate {
     /// Options of the interpreter and of the partitions.
     options: RunnerOptions,
+    workspaces: Arc<Workspaces>,
     /// Delegation that was computed before the interpreter calls `partition`.
     decided: Mutex<Option<Delegation>>,
 }
 
 impl XnnpackDelegate {
-    /// Creates a delegate whose sessions get these options. Without a workspace or thread pool in
-    /// them, all partitions share one.
+    /// Creates a delegate whose sessions get these options. Without a thread pool in them, all
+    /// partitions share one; without a workspace, those of each interpreter do.
     ///
     /// # Errors
     ///
@@ -71,8 +72,16 @@ impl XnnpackDelegate {
     ///
     /// See [`XnnpackDelegate::new`].
     pub fn with(options: RunnerOptions) -> Result<Self, Error> {
+        let given = options.session.workspace.clone();
+        Self::with_memory(options, given)
+    }
+
+    /// [`XnnpackDelegate::with`] where the caller has `given` memory for all interpreters, or none.
+    fn with_memory(options: RunnerOptions, given: Option<Workspace>) -> Result<Self, Error> {
         let options = RunnerOptions { session: shared(options.session)?, ..options };
-        Ok(Self { options, decided: Mutex::default() })
+        let first = Mutex::new(options.session.workspace.clone());
+        let workspaces = Arc::new(Workspaces { given, first });
+        Ok(Self { options, workspaces, decided: Mutex::default() })
     }
 
     /// The delegation of a subgraph, with its partitions compiled.
@@ -89,6 +98,32 @@ impl XnnpackDelegate {
                 Delegation::with(Arc::clone(graph), &partition, compiler)
             }
         }
+    }
+}
+
+/// Memory for the intermediate values of interpreters. Forks run at the same time, so that each has
+/// its own, unless the caller has given memory for all.
+#[derive(Debug)]
+pub(crate) struct Workspaces {
+    given: Option<Workspace>,
+    /// The memory that partitions were compiled with, until an interpreter takes over their
+    /// operators.
+    first: Mutex<Option<Workspace>>,
+}
+
+impl Workspaces {
+    /// The memory of the interpreter that has these values.
+    pub(crate) fn of_interpreter(&self, shared: &mut SharedValues) -> Result<Workspace, BoxError> {
+        if let Some(known) = self.given.clone().or_else(|| shared.get()) {
+            return Ok(known);
+        }
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let workspace = match first {
+            Some(first) => first,
+            None => Workspace::new()?,
+        };
+        shared.insert(workspace.clone());
+        Ok(workspace)
     }
 }
 
@@ -129,15 +164,17 @@ pub fn interpreter(
     build(model, Entry::Main, delegate, InterpOptions::default())
 }
 
-/// [`interpreter`] of another subgraph, whose `delegation` has been computed already.
+/// [`interpreter`] of another subgraph, whose `delegation` has been computed already with these
+/// options. The caller has `given` memory for all forks of the interpreter, or none.
 pub(crate) fn interpreter_with(
     model: &Model,
     subgraph: SubgraphId,
     delegation: Delegation,
     options: &RunnerOptions,
+    given: Option<Workspace>,
 ) -> Result<Interpreter, Error> {
     let limits = options.limits.clone();
-    let mut delegate = XnnpackDelegate::with(options.clone())?;
+    let mut delegate = XnnpackDelegate::with_memory(options.clone(), given)?;
     delegate.decided = Mutex::new(Some(delegation));
     let entry = Entry::Subgraph(subgraph);
     build(model, entry, delegate, InterpOptions { limits, ..InterpOptions::default() })
@@ -185,13 +222,14 @@ impl Delegate for XnnpackDelegate {
             let xnn_lower::Partition { operators, known, inputs, outputs, .. } = partition;
             let claim = Claim { operators, known, deferred: false };
             let options = self.options.session.clone();
-            let compiled = Compilation { program, options, inputs, outputs };
+            let workspaces = Arc::clone(&self.workspaces);
+            let compiled = Compilation { program, options, workspaces, inputs, outputs };
             CompiledClaim { claim, compiled: Ok(Arc::new(compiled)) }
         }));
         claims.extend(deferred.into_iter().map(|deferred| {
             let operators = deferred.operators.clone();
             let claim = Claim { operators, known: vec![], deferred: true };
-            let compiled = Group::new(deferred, self.options.clone());
+            let compiled = Group::new(deferred, self.options.clone(), Arc::clone(&self.workspaces));
             CompiledClaim { claim, compiled: Ok(Arc::new(compiled)) }
         }));
         Ok(claims)
@@ -228,14 +266,21 @@ impl Positions {
 struct Compilation {
     program: Program,
     options: SessionOptions,
+    workspaces: Arc<Workspaces>,
     inputs: Vec<TensorId>,
     outputs: Vec<TensorId>,
 }
 
 impl CompiledPartition for Compilation {
-    fn session(&self, set: &OperatorSet) -> Result<Box<dyn PartitionSession>, BoxError> {
+    fn session(
+        &self,
+        set: &OperatorSet,
+        shared: &mut SharedValues,
+    ) -> Result<Box<dyn PartitionSession>, BoxError> {
         let positions = Positions::new(set, &self.inputs, &self.outputs)?;
-        let session = Session::new(&self.program, &self.options)?;
+        let workspace = Some(self.workspaces.of_interpreter(shared)?);
+        let options = SessionOptions { workspace, ..self.options.clone() };
+        let session = Session::new(&self.program, &options)?;
         Ok(Box::new(Running { session, positions }))
     }
 
@@ -287,5 +332,30 @@ impl PartitionSession for Running {
 
     fn threads(&self) -> usize {
         self.session.threads()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn interpreters_have_memory_of_their_own_unless_it_is_given() {
+        let compiled = Workspace::new().unwrap();
+        let first = Mutex::new(Some(compiled.clone()));
+        let own = Workspaces { given: None, first };
+        let [mut first, mut second, mut third] = [(); 3].map(|()| SharedValues::default());
+        let memory = |shared: &mut SharedValues| own.of_interpreter(shared).unwrap();
+        assert!(memory(&mut first) == compiled && memory(&mut first) == compiled);
+        let other = memory(&mut second);
+        assert!(other != compiled && memory(&mut second) == other);
+        assert!(memory(&mut third) != other);
+
+        let given = Workspaces { given: Some(compiled.clone()), first: Mutex::default() };
+        for shared in [&mut first, &mut third] {
+            assert!(given.of_interpreter(shared).unwrap() == compiled);
+        }
     }
 }

@@ -128,8 +128,6 @@ impl Runner {
     /// Returns another runner of the same model and options, with inputs, outputs, state and a cancel flag of its own, for
     /// another thread. Constants and packed weights are shared.
     ///
-    /// If reference kernels run some operators, the partitions of all forks share memory, and take turns.
-    ///
     /// ```
     /// use std::thread;
     /// use xnn_delegate::Runner;
@@ -205,8 +203,10 @@ impl Runner {
                     .named(&inputs, &outputs)
             }
             None => {
-                let interpreter =
-                    interpreter_delegate::interpreter_with(&model, subgraph, delegation, &options)?;
+                let given = for_forks.workspace.clone();
+                let interpreter = interpreter_delegate::interpreter_with(
+                    &model, subgraph, delegation, &options, given,
+                )?;
                 Self::partial(interpreter, &options.limits)
             }
         };

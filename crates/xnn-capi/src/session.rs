@@ -111,8 +111,7 @@ pub unsafe extern "C" fn xnnd_session_new(
 }
 
 /// Creates another session of the same model and options, for another thread. It shares weights with the first, and has
-/// inputs, outputs, state, bindings and a cancel flag of its own. If reference kernels run some operators, the partitions of
-/// all forks take turns.
+/// inputs, outputs, state, bindings and a cancel flag of its own.
 ///
 /// Errors: another thread uses the session; memory is exhausted.
 #[unsafe(no_mangle)]

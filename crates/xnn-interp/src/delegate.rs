@@ -1,5 +1,6 @@
 //! The interface of engines that run sets of operators.
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::sync::Arc;
 
@@ -68,7 +69,8 @@ pub trait CompiledPartition: Send + Sync {
     /// Creates the state of one interpreter.
     ///
     /// `set` is the claim with the boundary that the interpreter has found; all calls of the session
-    /// get inputs and outputs in its order.
+    /// get inputs and outputs in its order. `shared` has what earlier sessions of this interpreter
+    /// have left for later ones.
     ///
     /// # Errors
     ///
@@ -76,12 +78,43 @@ pub trait CompiledPartition: Send + Sync {
     fn session(
         &self,
         set: &OperatorSet,
+        shared: &mut SharedValues,
     ) -> Result<Box<dyn PartitionSession>, Box<dyn StdError + Send + Sync>>;
 
     /// Multiply-accumulates of a run, or elements if there are more of them. They count against
     /// [`ModelLimits::amplification`](xnn_model::ModelLimits::amplification).
     fn work(&self) -> u64 {
         0
+    }
+}
+
+/// Values that the sessions of one interpreter share, one of each type. An example is memory for
+/// intermediate values: sessions of one interpreter run one after the other, and those of its forks
+/// at the same time.
+///
+/// ```
+/// use xnn_interp::SharedValues;
+///
+/// let mut shared = SharedValues::default();
+/// assert_eq!(shared.get::<u32>(), None);
+/// shared.insert(5u32);
+/// shared.insert("another type");
+/// assert_eq!(shared.get::<u32>(), Some(5));
+/// ```
+#[derive(Debug, Default)]
+pub struct SharedValues(Vec<Box<dyn Any>>);
+
+impl SharedValues {
+    /// The value of this type.
+    #[must_use]
+    pub fn get<T: Any + Clone>(&self) -> Option<T> {
+        self.0.iter().find_map(|value| value.downcast_ref().cloned())
+    }
+
+    /// Adds a value. It replaces one of the same type.
+    pub fn insert<T: Any>(&mut self, value: T) {
+        self.0.retain(|other| !other.is::<T>());
+        self.0.push(Box::new(value));
     }
 }
 

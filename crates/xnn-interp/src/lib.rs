@@ -42,7 +42,7 @@ mod variables;
 pub use arena_use::ArenaUse;
 pub use cancel::CancelFlag;
 pub use delegate::{
-    Claim, CompiledClaim, CompiledPartition, Delegate, OperatorSet, PartitionSession,
+    Claim, CompiledClaim, CompiledPartition, Delegate, OperatorSet, PartitionSession, SharedValues,
 };
 pub use error::{Error, ErrorKind};
 pub use execution_plan::infer_reachable;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use xnn_model::{Demand, Excess, ModelLimits, SubgraphId, TensorId};
 
 use crate::cancel::CancelFlag;
-use crate::delegate::PartitionSession;
+use crate::delegate::{PartitionSession, SharedValues};
 use crate::error::{Error, ErrorKind};
 use crate::execution_plan::ExecutionPlan;
 use crate::frame::Frame;
@@ -45,8 +45,9 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(plan: Arc<ExecutionPlan>) -> Result<Self, Error> {
-        let sessions =
-            plan.partitions.iter().map(|partition| partition.engine.session(&partition.set));
+        let mut shared = SharedValues::default();
+        let partitions = plan.partitions.iter();
+        let sessions = partitions.map(|it| it.engine.session(&it.set, &mut shared));
         Ok(Self {
             resources: Resources::new(plan.names.len()),
             scratch: Scratch::default(),

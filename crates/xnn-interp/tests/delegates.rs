@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use common::{Builder, load};
 use xnn_interp::{
     Claim, CompiledClaim, CompiledPartition, Delegate, Entry, Error, InterpOptions, Interpreter,
-    OperatorSet, Output, PaddedRef, PartitionSession, TensorBuf, TensorView,
+    OperatorSet, Output, PaddedRef, PartitionSession, SharedValues, TensorBuf, TensorView,
 };
 use xnn_model::op::{ArithmeticOptions, WhileOptions};
 use xnn_model::{DType, Model, Op, Subgraph, TensorId};
@@ -31,6 +31,8 @@ struct Adder {
     runs: Arc<AtomicUsize>,
     memory: Arc<Mutex<Vec<Vec<usize>>>>,
     sets: Arc<Mutex<Vec<OperatorSet>>>,
+    /// Number of earlier sessions of the same interpreter, for each session.
+    earlier: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Adder {
@@ -44,6 +46,7 @@ impl Adder {
             runs: Arc::default(),
             memory: Arc::default(),
             sets: Arc::default(),
+            earlier: Arc::default(),
         }
     }
 }
@@ -66,6 +69,7 @@ impl Delegate for Adder {
                     runs: self.runs.clone(),
                     memory: self.memory.clone(),
                     sets: self.sets.clone(),
+                    earlier: self.earlier.clone(),
                 }))
             };
             CompiledClaim { claim, compiled }
@@ -82,11 +86,19 @@ struct Compiled {
     runs: Arc<AtomicUsize>,
     memory: Arc<Mutex<Vec<Vec<usize>>>>,
     sets: Arc<Mutex<Vec<OperatorSet>>>,
+    earlier: Arc<Mutex<Vec<usize>>>,
 }
 
 impl CompiledPartition for Compiled {
-    fn session(&self, set: &OperatorSet) -> Result<Box<dyn PartitionSession>, BoxError> {
+    fn session(
+        &self,
+        set: &OperatorSet,
+        shared: &mut SharedValues,
+    ) -> Result<Box<dyn PartitionSession>, BoxError> {
         self.sets.lock().unwrap().push(set.clone());
+        let earlier = shared.get::<usize>().unwrap_or(0);
+        shared.insert(earlier + 1);
+        self.earlier.lock().unwrap().push(earlier);
         Ok(Box::new(Running {
             graph: Arc::clone(&self.graph),
             set: set.clone(),
@@ -197,6 +209,15 @@ fn partitions_have_the_results_of_kernels() {
     assert_eq!(sets[0], OperatorSet { operators: vec![0], inputs: vec![0], outputs: vec![3] });
     let second = OperatorSet { operators: vec![2, 3], inputs: vec![4, 0], outputs: vec![6] };
     assert_eq!(sets[1], second);
+}
+
+#[test]
+fn sessions_share_values_with_those_of_the_same_interpreter() {
+    let adder = Adder::new(&[&[0], &[2, 3]]);
+    let earlier = adder.earlier.clone();
+    let first = load_with(adder).unwrap();
+    let _second = first.fork().unwrap();
+    assert_eq!(*earlier.lock().unwrap(), [0, 1, 0, 1]);
 }
 
 #[test]

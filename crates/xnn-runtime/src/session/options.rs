@@ -57,7 +57,7 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// Options for the runtime of `graph`. Starts threads unless a pool is shared.
+    /// Options for the runtime of `graph`. Creates a thread pool unless one is shared.
     pub(crate) fn for_runtime(&self, graph: &Graph) -> Result<RuntimeOptions> {
         let use_of_threads =
             if self.threads_by_work { UseOfThreads::for_work(graph) } else { UseOfThreads::Sure };
