@@ -15,12 +15,14 @@ use xnn_interp::{
 };
 use xnn_lower::{Compile, CompileError, Deferred, TargetFeatures, partition, total_macs};
 use xnn_model::{Inferred, Subgraph, TensorId};
-use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
+use xnn_runtime::{Program, ProgramOptions, Session};
 
 use crate::compile::{XnnpackCompiler, compile_error};
 use crate::delegation::{Delegation, analyze};
 use crate::error::Error;
-use crate::interpreter_delegate::{BoxError, Positions, Running, Workspaces, interpreter_with};
+use crate::interpreter_delegate::{
+    BoxError, Decided, Positions, Running, interpreter_with, with_shared_memory,
+};
 use crate::options::RunnerOptions;
 
 /// Number of shapes for which a group keeps engines.
@@ -40,18 +42,13 @@ pub(crate) struct Group(Arc<Shared>);
 struct Shared {
     deferred: Deferred,
     options: RunnerOptions,
-    workspaces: Arc<Workspaces>,
     /// The program that was compiled last.
     latest: Mutex<Option<Program>>,
 }
 
 impl Group {
-    pub(crate) fn new(
-        deferred: Deferred,
-        options: RunnerOptions,
-        workspaces: Arc<Workspaces>,
-    ) -> Self {
-        Self(Arc::new(Shared { deferred, options, workspaces, latest: Mutex::default() }))
+    pub(crate) fn new(deferred: Deferred, options: RunnerOptions) -> Self {
+        Self(Arc::new(Shared { deferred, options, latest: Mutex::default() }))
     }
 }
 
@@ -61,11 +58,9 @@ impl CompiledPartition for Group {
         set: &OperatorSet,
         shared: &mut SharedValues,
     ) -> Result<Box<dyn PartitionSession>, BoxError> {
-        let Shared { deferred: Deferred { inputs, outputs, .. }, options, workspaces, .. } =
-            &*self.0;
+        let Shared { deferred: Deferred { inputs, outputs, .. }, options, .. } = &*self.0;
         let positions = Positions::new(set, inputs, outputs)?;
-        let workspace = Some(workspaces.of_interpreter(shared)?);
-        let session = SessionOptions { workspace, ..options.session.clone() };
+        let session = with_shared_memory(options.session.clone(), shared)?;
         let options = RunnerOptions { session, ..options.clone() };
         let source = Source { shared: Arc::clone(&self.0), options, positions };
         Ok(Box::new(Waiting { source, entries: Vec::new(), rate: None }))
@@ -293,8 +288,8 @@ impl Source {
                 let programs = sessions.iter().map(|session| session.program().clone()).collect();
                 let delegation = Delegation::of(Arc::clone(graph), partitioning, programs);
                 let model = Subgraph::clone(graph).into();
-                let memory = session.workspace.clone();
-                let interpreter = interpreter_with(&model, 0, delegation, &self.options, memory)?;
+                let decided = Decided { delegation: Some(delegation), workspace: None };
+                let interpreter = interpreter_with(&model, 0, decided, self.options.clone())?;
                 Ok(Engine::Partial(Box::new(interpreter)))
             }
         }

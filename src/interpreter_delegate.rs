@@ -49,9 +49,7 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 pub struct XnnpackDelegate {
     /// Options of the interpreter and of the partitions.
     options: RunnerOptions,
-    workspaces: Arc<Workspaces>,
-    /// Delegation that was computed before the interpreter calls `partition`.
-    decided: Mutex<Option<Delegation>>,
+    decided: Mutex<Decided>,
 }
 
 impl XnnpackDelegate {
@@ -72,28 +70,29 @@ impl XnnpackDelegate {
     ///
     /// See [`XnnpackDelegate::new`].
     pub fn with(options: RunnerOptions) -> Result<Self, Error> {
-        let given = options.session.workspace.clone();
-        Self::with_memory(options, given)
+        let options = RunnerOptions { session: with_threads(options.session)?, ..options };
+        Ok(Self { options, decided: Mutex::default() })
     }
 
-    /// [`XnnpackDelegate::with`] where the caller has `given` memory for all interpreters, or none.
-    fn with_memory(options: RunnerOptions, given: Option<Workspace>) -> Result<Self, Error> {
-        let options = RunnerOptions { session: shared(options.session)?, ..options };
-        let first = Mutex::new(options.session.workspace.clone());
-        let workspaces = Arc::new(Workspaces { given, first });
-        Ok(Self { options, workspaces, decided: Mutex::default() })
-    }
-
-    /// The delegation of a subgraph, with its partitions compiled.
-    fn delegation(&self, graph: &Arc<Subgraph>) -> Result<Delegation, Error> {
+    /// The delegation of a subgraph, with its partitions compiled for the interpreter that has these
+    /// values.
+    fn delegation(
+        &self,
+        graph: &Arc<Subgraph>,
+        shared: &mut SharedValues,
+    ) -> Result<Delegation, Error> {
         let mut decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
         let is_of = |delegation: &mut Delegation| {
             Arc::ptr_eq(delegation.graph(), graph) || delegation.graph() == graph
         };
-        match decided.take_if(is_of) {
+        if let Some(workspace) = decided.workspace.take() {
+            shared.insert(workspace);
+        }
+        match decided.delegation.take_if(is_of) {
             Some(delegation) => Ok(delegation),
             None => {
                 let RunnerOptions { partition, program, session, .. } = self.options.clone();
+                let session = with_shared_memory(session, shared)?;
                 let compiler = XnnpackCompiler { program, session };
                 Delegation::with(Arc::clone(graph), &partition, compiler)
             }
@@ -101,35 +100,25 @@ impl XnnpackDelegate {
     }
 }
 
-/// Memory for the intermediate values of interpreters. Forks run at the same time, so that each has
-/// its own, unless the caller has given memory for all.
-#[derive(Debug)]
-pub(crate) struct Workspaces {
-    given: Option<Workspace>,
-    /// The memory that partitions were compiled with, until an interpreter takes over their
-    /// operators.
-    first: Mutex<Option<Workspace>>,
+/// A delegation that exists before the interpreter does.
+#[derive(Debug, Default)]
+pub(crate) struct Decided {
+    pub delegation: Option<Delegation>,
+    /// Memory that its partitions were compiled with, for all sessions of the interpreter.
+    pub workspace: Option<Workspace>,
 }
 
-impl Workspaces {
-    /// The memory of the interpreter that has these values.
-    pub(crate) fn of_interpreter(&self, shared: &mut SharedValues) -> Result<Workspace, BoxError> {
-        if let Some(known) = self.given.clone().or_else(|| shared.get()) {
-            return Ok(known);
-        }
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let workspace = match first {
-            Some(first) => first,
-            None => Workspace::new()?,
-        };
-        shared.insert(workspace.clone());
-        Ok(workspace)
-    }
-}
-
-/// Options of sessions that never run at the same time.
-pub(crate) fn shared(options: SessionOptions) -> Result<SessionOptions, Error> {
-    with_workspace(with_threads(options)?)
+/// Options of sessions that the interpreter with these values runs one after the other. They share
+/// the memory for intermediate values. Forks of the interpreter run at the same time, so that each
+/// has memory of its own, unless the caller has given memory for all.
+pub(crate) fn with_shared_memory(
+    mut options: SessionOptions,
+    shared: &mut SharedValues,
+) -> Result<SessionOptions, Error> {
+    let known = options.workspace.take().or_else(|| shared.get());
+    let workspace = known.map_or_else(|| Workspace::new().map_err(RuntimeError::from), Ok)?;
+    shared.insert(workspace.clone());
+    Ok(SessionOptions { workspace: Some(workspace), ..options })
 }
 
 /// Options of sessions that share a thread pool. Options without one count processors for each
@@ -164,18 +153,17 @@ pub fn interpreter(
     build(model, Entry::Main, delegate, InterpOptions::default())
 }
 
-/// [`interpreter`] of another subgraph, whose `delegation` has been computed already with these
-/// options. The caller has `given` memory for all forks of the interpreter, or none.
+/// [`interpreter`] of another subgraph, whose delegation has been computed already with these
+/// options.
 pub(crate) fn interpreter_with(
     model: &Model,
     subgraph: SubgraphId,
-    delegation: Delegation,
-    options: &RunnerOptions,
-    given: Option<Workspace>,
+    decided: Decided,
+    options: RunnerOptions,
 ) -> Result<Interpreter, Error> {
     let limits = options.limits.clone();
-    let mut delegate = XnnpackDelegate::with_memory(options.clone(), given)?;
-    delegate.decided = Mutex::new(Some(delegation));
+    let mut delegate = XnnpackDelegate::with(options)?;
+    delegate.decided = Mutex::new(decided);
     let entry = Entry::Subgraph(subgraph);
     build(model, entry, delegate, InterpOptions { limits, ..InterpOptions::default() })
 }
@@ -195,8 +183,12 @@ impl Delegate for XnnpackDelegate {
         "XNNPACK"
     }
 
-    fn partition(&self, graph: &Arc<Subgraph>) -> Result<Vec<CompiledClaim>, BoxError> {
-        let delegation = match self.delegation(graph) {
+    fn partition(
+        &self,
+        graph: &Arc<Subgraph>,
+        shared: &mut SharedValues,
+    ) -> Result<Vec<CompiledClaim>, BoxError> {
+        let delegation = match self.delegation(graph, shared) {
             Ok(delegation) => delegation,
             Err(error) if error.is_out_of_memory() => return Err(error.into()),
             Err(error) => {
@@ -222,14 +214,13 @@ impl Delegate for XnnpackDelegate {
             let xnn_lower::Partition { operators, known, inputs, outputs, .. } = partition;
             let claim = Claim { operators, known, deferred: false };
             let options = self.options.session.clone();
-            let workspaces = Arc::clone(&self.workspaces);
-            let compiled = Compilation { program, options, workspaces, inputs, outputs };
+            let compiled = Compilation { program, options, inputs, outputs };
             CompiledClaim { claim, compiled: Ok(Arc::new(compiled)) }
         }));
         claims.extend(deferred.into_iter().map(|deferred| {
             let operators = deferred.operators.clone();
             let claim = Claim { operators, known: vec![], deferred: true };
-            let compiled = Group::new(deferred, self.options.clone(), Arc::clone(&self.workspaces));
+            let compiled = Group::new(deferred, self.options.clone());
             CompiledClaim { claim, compiled: Ok(Arc::new(compiled)) }
         }));
         Ok(claims)
@@ -266,7 +257,6 @@ impl Positions {
 struct Compilation {
     program: Program,
     options: SessionOptions,
-    workspaces: Arc<Workspaces>,
     inputs: Vec<TensorId>,
     outputs: Vec<TensorId>,
 }
@@ -278,8 +268,7 @@ impl CompiledPartition for Compilation {
         shared: &mut SharedValues,
     ) -> Result<Box<dyn PartitionSession>, BoxError> {
         let positions = Positions::new(set, &self.inputs, &self.outputs)?;
-        let workspace = Some(self.workspaces.of_interpreter(shared)?);
-        let options = SessionOptions { workspace, ..self.options.clone() };
+        let options = with_shared_memory(self.options.clone(), shared)?;
         let session = Session::new(&self.program, &options)?;
         Ok(Box::new(Running { session, positions }))
     }
@@ -343,19 +332,19 @@ mod tests {
 
     #[test]
     fn interpreters_have_memory_of_their_own_unless_it_is_given() {
-        let compiled = Workspace::new().unwrap();
-        let first = Mutex::new(Some(compiled.clone()));
-        let own = Workspaces { given: None, first };
-        let [mut first, mut second, mut third] = [(); 3].map(|()| SharedValues::default());
-        let memory = |shared: &mut SharedValues| own.of_interpreter(shared).unwrap();
-        assert!(memory(&mut first) == compiled && memory(&mut first) == compiled);
-        let other = memory(&mut second);
-        assert!(other != compiled && memory(&mut second) == other);
-        assert!(memory(&mut third) != other);
+        let [mut first, mut second] = [(); 2].map(|()| SharedValues::default());
+        let own = |shared: &mut SharedValues| {
+            with_shared_memory(SessionOptions::default(), shared).unwrap().workspace.unwrap()
+        };
+        let memory = own(&mut first);
+        assert!(own(&mut first) == memory);
+        let other = own(&mut second);
+        assert!(other != memory && own(&mut second) == other);
 
-        let given = Workspaces { given: Some(compiled.clone()), first: Mutex::default() };
-        for shared in [&mut first, &mut third] {
-            assert!(given.of_interpreter(shared).unwrap() == compiled);
+        let options = SessionOptions { workspace: Some(memory.clone()), ..Default::default() };
+        for shared in [&mut first, &mut second] {
+            let given = with_shared_memory(options.clone(), shared).unwrap().workspace.unwrap();
+            assert!(given == memory);
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::compile::XnnpackCompiler;
 use crate::coverage::Coverage;
 use crate::delegation::{Delegation, main_subgraph};
 use crate::error::Error;
-use crate::interpreter_delegate;
+use crate::interpreter_delegate::{Decided, interpreter_with, with_threads, with_workspace};
 use crate::options::RunnerOptions;
 use crate::tensor_spec::TensorSpec;
 pub use builder::RunnerBuilder;
@@ -157,7 +157,7 @@ impl Runner {
         fork.session.clone_from(&self.session);
         fork.origin.clone_from(&self.origin);
         if let (Engine::Whole(_), Some(origin)) = (&fork.engine, &mut fork.origin) {
-            origin.options.session = interpreter_delegate::with_workspace(self.session.clone())?;
+            origin.options.session = with_workspace(self.session.clone())?;
         }
         Ok(fork)
     }
@@ -182,8 +182,8 @@ impl Runner {
         options.program.limits = options.partition.limits.clone();
         // Partitions are compiled with the options of their sessions, which then take over the
         // operators. Forks run at the same time, so that they do not share the workspace.
-        let for_forks = interpreter_delegate::with_threads(options.session)?;
-        options.session = interpreter_delegate::with_workspace(for_forks.clone())?;
+        let for_forks = with_threads(options.session)?;
+        options.session = with_workspace(for_forks.clone())?;
         options.program.pages = model.pages.clone();
         let (program, session) = (options.program.clone(), options.session.clone());
         let compiler = XnnpackCompiler { program, session };
@@ -203,10 +203,10 @@ impl Runner {
                     .named(&inputs, &outputs)
             }
             None => {
-                let given = for_forks.workspace.clone();
-                let interpreter = interpreter_delegate::interpreter_with(
-                    &model, subgraph, delegation, &options, given,
-                )?;
+                let workspace = options.session.workspace.clone();
+                let decided = Decided { delegation: Some(delegation), workspace };
+                let for_forks = RunnerOptions { session: for_forks.clone(), ..options.clone() };
+                let interpreter = interpreter_with(&model, subgraph, decided, for_forks)?;
                 Self::partial(interpreter, &options.limits)
             }
         };

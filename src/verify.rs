@@ -32,7 +32,7 @@ use xnn_runtime::SessionOptions;
 
 use crate::delegation::Delegation;
 use crate::error::Error;
-use crate::interpreter_delegate;
+use crate::interpreter_delegate::{with_threads, with_workspace};
 use crate::options::RunnerOptions;
 use crate::runner::Runner;
 use comparison::Comparison;
@@ -111,7 +111,7 @@ impl Verifier {
         entry: SubgraphId,
         options: &RunnerOptions,
     ) -> Result<Self, Error> {
-        let session = interpreter_delegate::shared(options.session.clone())?;
+        let session = with_workspace(with_threads(options.session.clone())?)?;
         let options = RunnerOptions { session, ..options.clone() };
         let limits = options.limits.clone();
         let kernels =

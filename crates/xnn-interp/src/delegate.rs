@@ -17,7 +17,8 @@ pub trait Delegate: Send + Sync {
     /// Claims sets of operators and compiles each. The sets are disjoint and convex (no path
     /// between two operators of a set leads outside).
     ///
-    /// Shapes in `graph` are inferred; a shape that is unknown before a run is `None`.
+    /// Shapes in `graph` are inferred; a shape that is unknown before a run is `None`. `shared` is for
+    /// the sessions of the interpreter that is being created, one for all of its subgraphs.
     ///
     /// # Errors
     ///
@@ -26,6 +27,7 @@ pub trait Delegate: Send + Sync {
     fn partition(
         &self,
         graph: &Arc<Subgraph>,
+        shared: &mut SharedValues,
     ) -> Result<Vec<CompiledClaim>, Box<dyn StdError + Send + Sync>>;
 }
 
@@ -70,7 +72,8 @@ pub trait CompiledPartition: Send + Sync {
     ///
     /// `set` is the claim with the boundary that the interpreter has found; all calls of the session
     /// get inputs and outputs in its order. `shared` has what earlier sessions of this interpreter
-    /// have left for later ones.
+    /// have left for later ones. For the first interpreter, [`Delegate::partition`] got it before;
+    /// for its forks it is empty.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use xnn_model::{
 
 use crate::constants::constant_operators;
 use crate::control::control_of;
-use crate::delegate::{Delegate, OperatorSet};
+use crate::delegate::{Delegate, OperatorSet, SharedValues};
 use crate::error::{Error, ErrorKind, Refusal};
 use crate::kernels;
 use crate::operator::OperatorContext;
@@ -46,6 +46,7 @@ impl ExecutionPlan {
         model: &Model,
         entry: SubgraphId,
         options: &InterpOptions,
+        shared: &mut SharedValues,
     ) -> Result<Self, Error> {
         let mut plan = Self {
             graphs: BTreeMap::new(),
@@ -60,7 +61,7 @@ impl ExecutionPlan {
         let asked = graphs().map(|graph| graph.demand()).fold(Demand::default(), Demand::and);
         plan.limits.amplification.check(plan.stored, asked).map_err(ErrorKind::from)?;
         for (id, subgraph) in subgraphs {
-            let mut graph = plan.prepare(id, subgraph, &options.delegates)?;
+            let mut graph = plan.prepare(id, subgraph, &options.delegates, shared)?;
             graph.plan_lifetimes(options.keep_intermediates);
             plan.graphs.insert(id, graph);
         }
@@ -87,10 +88,11 @@ impl ExecutionPlan {
         id: SubgraphId,
         inferred: Arc<Subgraph>,
         delegates: &[Arc<dyn Delegate>],
+        shared: &mut SharedValues,
     ) -> Result<SubgraphPlan, Error> {
         let mut claims = schedule::Claims::default();
         for delegate in delegates {
-            schedule::claim(&inferred, delegate.as_ref(), &mut claims)?;
+            schedule::claim(&inferred, delegate.as_ref(), shared, &mut claims)?;
         }
         memory::ensure(kernels_copy(&inferred, &claims), "the constants of kernels")?;
         let is_constant = constant_operators(&inferred);

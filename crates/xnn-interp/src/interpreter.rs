@@ -9,7 +9,7 @@ use xnn_model::{
 
 use crate::arena_use::ArenaUse;
 use crate::cancel::CancelFlag;
-use crate::delegate::OperatorSet;
+use crate::delegate::{OperatorSet, SharedValues};
 use crate::error::{Error, ErrorKind};
 use crate::execution_plan::{Action, ExecutionPlan, Step};
 use crate::frame::Frame;
@@ -55,8 +55,9 @@ impl Interpreter {
             (_, Some(signature)) => signature.subgraph,
             _ => 0,
         };
-        let plan = Arc::new(ExecutionPlan::new(model, id, options)?);
-        let machine = Machine::new(plan)?;
+        let mut shared = SharedValues::default();
+        let plan = Arc::new(ExecutionPlan::new(model, id, options, &mut shared)?);
+        let machine = Machine::new(plan, shared)?;
         Self::begin(machine, id, signature)
     }
 

@@ -44,8 +44,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(plan: Arc<ExecutionPlan>) -> Result<Self, Error> {
-        let mut shared = SharedValues::default();
+    /// Creates the machine, with sessions that share these values.
+    pub(crate) fn new(plan: Arc<ExecutionPlan>, mut shared: SharedValues) -> Result<Self, Error> {
         let partitions = plan.partitions.iter();
         let sessions = partitions.map(|it| it.engine.session(&it.set, &mut shared));
         Ok(Self {
@@ -64,7 +64,7 @@ impl Machine {
 
     /// Creates another machine for the same plan, in its initial state.
     pub(crate) fn fork(&self) -> Result<Self, Error> {
-        Self::new(self.plan.clone())
+        Self::new(self.plan.clone(), SharedValues::default())
     }
 
     pub(crate) fn plan(&self) -> &Arc<ExecutionPlan> {

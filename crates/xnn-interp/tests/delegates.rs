@@ -31,7 +31,7 @@ struct Adder {
     runs: Arc<AtomicUsize>,
     memory: Arc<Mutex<Vec<Vec<usize>>>>,
     sets: Arc<Mutex<Vec<OperatorSet>>>,
-    /// Number of earlier sessions of the same interpreter, for each session.
+    /// Number of earlier calls that were given the values of the same interpreter, for each session.
     earlier: Arc<Mutex<Vec<usize>>>,
 }
 
@@ -51,12 +51,24 @@ impl Adder {
     }
 }
 
+/// Counts a call, and returns the number of earlier ones.
+fn count(shared: &mut SharedValues) -> usize {
+    let earlier = shared.get::<usize>().unwrap_or(0);
+    shared.insert(earlier + 1);
+    earlier
+}
+
 impl Delegate for Adder {
     fn name(&self) -> &str {
         "adder"
     }
 
-    fn partition(&self, graph: &Arc<Subgraph>) -> Result<Vec<CompiledClaim>, BoxError> {
+    fn partition(
+        &self,
+        graph: &Arc<Subgraph>,
+        shared: &mut SharedValues,
+    ) -> Result<Vec<CompiledClaim>, BoxError> {
+        count(shared);
         let compiled = |operators: &Vec<usize>| {
             let (operators, known) = (operators.clone(), self.known.clone());
             let claim = Claim { operators, known, deferred: self.deferred };
@@ -96,9 +108,7 @@ impl CompiledPartition for Compiled {
         shared: &mut SharedValues,
     ) -> Result<Box<dyn PartitionSession>, BoxError> {
         self.sets.lock().unwrap().push(set.clone());
-        let earlier = shared.get::<usize>().unwrap_or(0);
-        shared.insert(earlier + 1);
-        self.earlier.lock().unwrap().push(earlier);
+        self.earlier.lock().unwrap().push(count(shared));
         Ok(Box::new(Running {
             graph: Arc::clone(&self.graph),
             set: set.clone(),
@@ -212,12 +222,12 @@ fn partitions_have_the_results_of_kernels() {
 }
 
 #[test]
-fn sessions_share_values_with_those_of_the_same_interpreter() {
+fn calls_for_the_same_interpreter_share_values() {
     let adder = Adder::new(&[&[0], &[2, 3]]);
     let earlier = adder.earlier.clone();
     let first = load_with(adder).unwrap();
     let _second = first.fork().unwrap();
-    assert_eq!(*earlier.lock().unwrap(), [0, 1, 0, 1]);
+    assert_eq!(*earlier.lock().unwrap(), [1, 2, 0, 1]);
 }
 
 #[test]

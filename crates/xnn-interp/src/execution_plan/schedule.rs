@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use xnn_model::{Subgraph, TensorId, execution_order};
 
-use crate::delegate::{Claim, CompiledClaim, CompiledPartition, Delegate, OperatorSet};
+use crate::delegate::{
+    Claim, CompiledClaim, CompiledPartition, Delegate, OperatorSet, SharedValues,
+};
 use crate::error::{Error, ErrorKind};
 
 /// A delegated partition.
@@ -36,10 +38,11 @@ pub(super) struct Claims {
 pub(super) fn claim(
     graph: &Arc<Subgraph>,
     delegate: &dyn Delegate,
+    shared: &mut SharedValues,
     claims: &mut Claims,
 ) -> Result<(), Error> {
     let Claims { compiled, failed } = claims;
-    let wanted = delegate.partition(graph).map_err(ErrorKind::Delegate)?;
+    let wanted = delegate.partition(graph, shared).map_err(ErrorKind::Delegate)?;
     let known = wanted.iter().flat_map(|wanted| &wanted.claim.known);
     let known: BTreeSet<TensorId> = known.copied().collect();
     let mut ours = BTreeSet::new();
