@@ -132,6 +132,7 @@ pub type PackedFn = unsafe extern "C" fn(
 #[cfg(xnnpack_sys_own)]
 unsafe extern "C" {
     fn xnnpack_sys_tell_packed(packed: Option<PackedFn>, context: *mut core::ffi::c_void);
+    fn xnnpack_sys_pack_with(pool: pthreadpool_t);
     fn xnnpack_sys_set_threads(runtime: xnn_runtime_t, threads: pthreadpool_t);
     fn xnnpack_sys_count_operators(runtime: xnn_runtime_t) -> usize;
     fn xnnpack_sys_has_sound_weights(runtime: xnn_runtime_t) -> bool;
@@ -285,6 +286,21 @@ pub unsafe fn tell_packed(packed: Option<PackedFn>, context: *mut core::ffi::c_v
     }
     #[cfg(not(xnnpack_sys_own))]
     let _ = (packed, context);
+}
+
+/// From now on large weights that this thread packs are packed by the threads of `pool`; null ends it
+/// (`csrc/packing/pack_slices.h`). An installed library packs weights with the calling thread.
+///
+/// # Safety
+/// `pool` is live until it ends, or null.
+pub unsafe fn pack_with(pool: pthreadpool_t) {
+    #[cfg(xnnpack_sys_own)]
+    // SAFETY: the caller vouches for the pool.
+    unsafe {
+        xnnpack_sys_pack_with(pool);
+    }
+    #[cfg(not(xnnpack_sys_own))]
+    let _ = pool;
 }
 
 /// Origin of the linked library, known at compile time.

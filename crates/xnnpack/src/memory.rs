@@ -5,7 +5,10 @@
 //! MiB with ordinary pages, which took longer than packing, or once with a huge page.
 
 use std::alloc::Layout;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::threadpool::ThreadPool;
 
 /// Size and alignment of a huge page, in bytes, on the processors that XNNPACK supports.
 pub(crate) const HUGE_PAGE: usize = 1 << 21;
@@ -39,6 +42,38 @@ pub(crate) fn zeros(len: usize, spare: usize, alignment: usize) -> Option<(Vec<u
         unsafe { prefer_huge_pages(memory[start..].as_mut_ptr(), len) };
     }
     Some((memory, start))
+}
+
+/// Takes the huge pages that begin in zeroed memory of [`zeros`]. Each is cleared by one thread of
+/// the pool: where several threads write to a new page at the same time, the system clears a page
+/// for each of them.
+pub(crate) fn take_huge_pages(memory: &mut [u8], pool: &ThreadPool) {
+    let start = memory.as_ptr().addr();
+    let first = start.next_multiple_of(HUGE_PAGE) - start;
+    let count = memory.len().saturating_sub(first).div_ceil(HUGE_PAGE);
+    // SAFETY: atomic bytes have the layout of bytes, and the memory is borrowed exclusively.
+    let memory = unsafe { &*(ptr::from_mut(memory) as *const [AtomicU8]) };
+    pool.for_each(count, |page| {
+        if let Some(byte) = memory.get(first + page * HUGE_PAGE) {
+            byte.store(0, Ordering::Relaxed);
+        }
+    });
+}
+
+/// Returns the huge pages within zeroed memory to the system, which gives zeros again when it is
+/// used.
+pub(crate) fn return_huge_pages(memory: &mut [u8]) {
+    let start = memory.as_ptr().addr();
+    let first = start.next_multiple_of(HUGE_PAGE) - start;
+    let len = memory.len().saturating_sub(first) / HUGE_PAGE * HUGE_PAGE;
+    #[cfg(target_os = "linux")]
+    if len > 0 {
+        // SAFETY: the range lies in the memory, which is borrowed exclusively, consists of whole
+        // pages, and is zero before and afterwards. Rejected advice is not an error.
+        unsafe { libc::madvise(memory[first..].as_mut_ptr().cast(), len, libc::MADV_DONTNEED) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = len;
 }
 
 /// Number of bytes to allocate for `len`: rounded up to whole huge pages if the last one is at
@@ -113,14 +148,14 @@ pub(crate) unsafe fn populate(_start: *mut u8, _len: usize) {}
 pub(crate) unsafe fn prefer_huge_pages(_start: *mut u8, _len: usize) {}
 
 #[cfg(all(test, target_os = "linux"))]
-mod tests {
+pub(crate) mod tests {
     use std::alloc::{alloc, dealloc};
     use std::ptr;
 
     use super::*;
 
     /// Returns for each page of the memory whether it is resident, without reading it.
-    fn resident(start: *const u8, len: usize) -> Vec<bool> {
+    pub(crate) fn resident(start: *const u8, len: usize) -> Vec<bool> {
         // SAFETY: `sysconf` has no preconditions.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
         let mut states = vec![0; len.div_ceil(page)];

@@ -1,5 +1,6 @@
 //! Thread pools that share the work of operators.
 
+use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
 
@@ -79,6 +80,19 @@ impl ThreadPool {
         }
     }
 
+    /// Calls `task` with each number below `count`. The threads divide the numbers.
+    pub(crate) fn for_each<F: Fn(usize) + Sync>(&self, count: usize, task: F) {
+        unsafe extern "C" fn call<F: Fn(usize)>(task: *mut c_void, index: usize) {
+            // SAFETY: the pointer is that of the task, which outlives the loop.
+            let task = unsafe { &*task.cast::<F>() };
+            task(index);
+        }
+        let context = (&raw const task).cast_mut().cast();
+        // SAFETY: the pool is null or live. The task may be called on several threads, and `call`
+        // does not write to it.
+        unsafe { sys::pthreadpool_parallelize_1d(self.raw, Some(call::<F>), context, count, 0) }
+    }
+
     /// The part with `threads` threads: a power of two, or all. Null for one thread.
     pub(crate) fn smaller(&self, threads: usize) -> sys::pthreadpool_t {
         if self.raw.is_null() {
@@ -108,3 +122,24 @@ impl Drop for ThreadPool {
 unsafe impl Send for ThreadPool {}
 // SAFETY: a pool is not changed once it is there, and the threads behind it may be used by several callers.
 unsafe impl Sync for ThreadPool {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn tasks_are_called_once_with_each_number() {
+        for (threads, count) in [(1, 5), (3, 0), (3, 1), (3, 1000)] {
+            let pool = ThreadPool::new(threads).unwrap();
+            let calls: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+            pool.for_each(count, |index| {
+                calls[index].fetch_add(1, Ordering::Relaxed);
+            });
+            assert!(calls.iter().all(|calls| calls.load(Ordering::Relaxed) == 1));
+        }
+    }
+}

@@ -4,49 +4,83 @@
 
 #include <stdint.h>
 
-// Bytes that are read before the listener is called. The system reads files 64 kB at a time; with much smaller slices a good part
-// would be read twice.
+#include "pthreadpool.h"
+#include "xnnpack/math.h"
+
+// Bytes that one thread packs before the listener is called. The system reads files 64 kB at a time; with much smaller slices a good
+// part would be read twice.
 #define SLICE ((size_t) 1 << 18)
+
+// Bytes for each of several threads, which wait for each other before the listener is called.
+#define LARGE_SLICE ((size_t) 1 << 20)
+
+// Bytes that one of several threads takes at once.
+#define SHARE ((size_t) 1 << 16)
 
 typedef void (*packed_fn)(void* context, const void* weights, size_t size);
 
-// The listener of this thread, set for the time in which it creates a runtime. Slices cannot pass it on: XNNPACK's functions between
-// the creation of a runtime and packing have no argument for it.
+// The listener and the pool of this thread, set for the time in which it creates a runtime. XNNPACK's functions between the
+// creation of a runtime and packing have no arguments for them.
 static __thread packed_fn told;
 static __thread void* told_context;
+static __thread pthreadpool_t pool;
 
 void xnnpack_sys_tell_packed(packed_fn packed, void* context);
+void xnnpack_sys_pack_with(pthreadpool_t threads);
 
 void xnnpack_sys_tell_packed(packed_fn packed, void* context) {
   told = packed;
   told_context = context;
 }
 
-struct xnnpack_sys_slice xnnpack_sys_first_slice(size_t groups, size_t tile, struct xnnpack_sys_slice whole) {
-  const size_t tile_bytes = tile * whole.kernel_bytes;
-  struct xnnpack_sys_slice first = whole;
-  if (told != NULL && groups == 1 && tile_bytes != 0) {
-    const size_t most = tile_bytes < SLICE ? SLICE / tile_bytes * tile : tile;
-    first.channels = most < whole.channels ? most : whole.channels;
-    first.left = whole.channels - first.channels;
+void xnnpack_sys_pack_with(pthreadpool_t threads) { pool = threads; }
+
+// Channels from `first` on.
+struct slice {
+  const struct xnnpack_sys_weights* weights;
+  size_t first;
+};
+
+static void pack_channels(void* context, size_t start, size_t channels) {
+  const struct slice* slice = context;
+  const struct xnnpack_sys_weights* w = slice->weights;
+  const size_t first = slice->first + start;
+  const void* kernel = (const char*) w->kernel + first * w->kernel_bytes;
+  const void* bias = w->bias != NULL ? (const char*) w->bias + first * w->bias_bytes : NULL;
+  void* packed = (char*) w->packed + first * w->packed_bytes;
+  if (w->pack_conv != NULL) {
+    w->pack_conv(
+        w->groups, channels, w->positions, w->depth, w->nr, w->kr, w->sr, kernel, bias, /*scale=*/NULL, packed, w->extra_bytes,
+        w->params);
+  } else {
+    w->pack_gemm(
+        w->groups, channels, w->depth, w->nr, w->kr, w->sr, kernel, bias, /*scale=*/NULL, packed, w->extra_bytes, w->params);
   }
-  return first;
 }
 
-void xnnpack_sys_next_slice(struct xnnpack_sys_slice* slice) {
-  const size_t done = slice->channels;
-  // The weights cache reports the last slice together with all weights.
-  if (slice->left == 0) {
-    slice->channels = 0;
+// Channels of as many whole tiles as `bytes` bytes hold, at least one.
+static size_t channels_of(const struct xnnpack_sys_weights* weights, size_t bytes) {
+  return max(bytes / (weights->nr * weights->kernel_bytes), 1) * weights->nr;
+}
+
+void xnnpack_sys_pack(const struct xnnpack_sys_weights* weights) {
+  struct slice slice = {.weights = weights};
+  if (weights->groups != 1 || weights->kernel_bytes == 0) {
+    pack_channels(&slice, 0, weights->channels);
     return;
   }
-  // There are other slices only if there is a listener.
-  told(told_context, slice->kernel, done * slice->kernel_bytes);
-  slice->kernel = (const char*) slice->kernel + done * slice->kernel_bytes;
-  slice->packed = (char*) slice->packed + done * slice->packed_bytes;
-  if (slice->bias != NULL) {
-    slice->bias = (const char*) slice->bias + done * slice->bias_bytes;
+  // Waking threads takes longer than packing a slice.
+  const pthreadpool_t threads = weights->channels * weights->kernel_bytes > SLICE ? pool : NULL;
+  const size_t count = pthreadpool_get_threads_count(threads);
+  const size_t share = count > 1 ? channels_of(weights, SHARE) : weights->channels;
+  const size_t slice_bytes = count > 1 ? LARGE_SLICE * count : SLICE;
+  const size_t most = told != NULL ? channels_of(weights, slice_bytes) : weights->channels;
+  for (; slice.first < weights->channels; slice.first += most) {
+    const size_t channels = min(weights->channels - slice.first, most);
+    pthreadpool_parallelize_1d_tile_1d(threads, pack_channels, &slice, channels, share, /*flags=*/0);
+    // The weights cache reports the last slice together with all weights. There are other slices only if there is a listener.
+    if (slice.first + channels < weights->channels) {
+      told(told_context, (const char*) weights->kernel + slice.first * weights->kernel_bytes, channels * weights->kernel_bytes);
+    }
   }
-  slice->channels = done < slice->left ? done : slice->left;
-  slice->left -= slice->channels;
 }

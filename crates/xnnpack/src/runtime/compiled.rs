@@ -52,19 +52,24 @@ impl Compiled {
                 Some(_) => Vec::new(),
                 None => subgraph.fp16_weights().map(Fp16Weights::widen).collect(),
             };
+            let pool = options.threadpool.as_ref().map_or(ptr::null_mut(), |pool| pool.raw());
             let mut raw = ptr::null_mut();
             // SAFETY: all handles are live, and the caller keeps them as long as the runtime. The
             // workspace is locked.
-            check(OP, unsafe {
-                sys::xnn_create_runtime_v4(
+            let status = unsafe {
+                sys::pack_with(pool);
+                let status = sys::xnn_create_runtime_v4(
                     graph.raw(),
                     options.weights_cache.as_ref().map_or(ptr::null_mut(), WeightsCache::raw),
                     workspace.raw(),
-                    options.threadpool.as_ref().map_or(ptr::null_mut(), |pool| pool.raw()),
+                    pool,
                     options.flags(subgraph),
                     &raw mut raw,
-                )
-            })?;
+                );
+                sys::pack_with(ptr::null_mut());
+                status
+            };
+            check(OP, status)?;
             let compiled = NonNull::new(raw).map(|raw| Self { raw, _widened: widened });
             compiled.ok_or_else(|| Error::state("XNNPACK returned no runtime").during(OP))
         };
@@ -77,7 +82,8 @@ impl Compiled {
                 // SAFETY: the runtime is live, and the cache has compared the lengths.
                 let is_sound =
                     |compiled: &Self| unsafe { sys::has_sound_weights(compiled.raw.as_ptr()) };
-                cache.creating(subgraph, create, packed_size, is_sound)
+                let pool = options.threadpool.as_ref();
+                cache.creating(subgraph, pool, create, packed_size, is_sound)
             }
             None => create(),
         }

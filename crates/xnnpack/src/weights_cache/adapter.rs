@@ -115,12 +115,18 @@ impl Adapter {
         }
     }
 
+    /// Memory for weights, which is zero; null if memory is exhausted.
     pub(super) fn reserve(&self, size: usize) -> *mut c_void {
         match &self.backing {
             Backing::Native(Native { raw, .. }) => {
                 // SAFETY: the native cache is live.
-                unsafe { call((**raw).reserve_space, |f| f((**raw).context, size)) }
-                    .unwrap_or(ptr::null_mut())
+                let space = unsafe { call((**raw).reserve_space, |f| f((**raw).context, size)) };
+                let space = space.unwrap_or(ptr::null_mut());
+                if !space.is_null() {
+                    // SAFETY: the cache has reserved `size` bytes there, and nothing else uses them.
+                    unsafe { space.cast::<u8>().write_bytes(0, size) };
+                }
+                space
             }
             Backing::InProcess(_) | Backing::Custom(_) => {
                 let mut state = lock(&self.state);

@@ -23,6 +23,7 @@ use xnnpack_sys as sys;
 use crate::initialize::initialize;
 use crate::status::{Error, Result, Status, check};
 use crate::subgraph::Subgraph;
+use crate::threadpool::ThreadPool;
 use adapter::{Adapter, Backing, Native, lock};
 use slab::Slab;
 
@@ -141,7 +142,7 @@ impl WeightsCache {
         Self(Arc::new(Cache { provider, adapter }))
     }
 
-    /// Calls `create`, which creates a runtime of `subgraph`. `packed_size` returns the size in
+    /// Calls `create`, which creates a runtime of `subgraph` with the threads of `pool`. `packed_size` returns the size in
     /// bytes of a node's packed weights, if XNNPACK packs them with this seed; `is_sound`, whether
     /// the packed weights of a runtime, which have their right lengths, tell microkernels to read
     /// only inputs that exist.
@@ -151,6 +152,7 @@ impl WeightsCache {
     pub(crate) fn creating<T>(
         &self,
         subgraph: &Subgraph,
+        pool: Option<&Arc<ThreadPool>>,
         create: impl Fn() -> Result<T>,
         packed_size: impl Fn(usize, u32) -> Option<usize>,
         is_sound: impl Fn(&T) -> bool,
@@ -164,7 +166,7 @@ impl WeightsCache {
                 .fp16_weights()
                 .map(|weights| (weights.start().addr(), weights.clone()))
                 .collect();
-            state.expect(subgraph);
+            state.expect(subgraph, pool);
             state.count()
         };
         let attempt = || {

@@ -1,6 +1,7 @@
 //! Contents of a weights cache, and state of the runtime that is being created.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use xnnpack_sys as sys;
 
@@ -9,6 +10,7 @@ use super::slab::{Piece, Slab};
 use super::weights::{NodeSeed, PackedNode, PackedWeights};
 use crate::fp16_weights::{Fp16Weights, Widened};
 use crate::subgraph::{Filter, Subgraph};
+use crate::threadpool::ThreadPool;
 
 #[derive(Default)]
 pub(super) struct State {
@@ -109,11 +111,11 @@ impl State {
 
     /// Prepares memory for the weights of a runtime of `subgraph`. Most of them are already in
     /// memory if another runtime was created or there are candidates.
-    pub(super) fn expect(&mut self, subgraph: &Subgraph) {
+    pub(super) fn expect(&mut self, subgraph: &Subgraph, pool: Option<&Arc<ThreadPool>>) {
         let token = subgraph.token();
         let is_new =
             !self.packed.keys().any(|at| at.subgraph == token) && !self.candidates.are_for(token);
-        self.slab.expect(if is_new { subgraph.static_bytes() } else { 0 });
+        self.slab.expect(if is_new { subgraph.static_bytes() } else { 0 }, pool);
     }
 
     /// Number of entries.

@@ -52,7 +52,7 @@ fn weights_of_a_runtime_that_is_not_created_are_dropped() {
             state.failed = is_failed;
             if is_created { Ok(()) } else { Err(Error::state("no runtime")) }
         };
-        let is_ok = cache.creating(&graph, keep, |_, _| None, |()| true).is_ok();
+        let is_ok = cache.creating(&graph, None, keep, |_, _| None, |()| true).is_ok();
         let count = lock(state).count();
         (is_ok, count, cache.packed(&graph).len())
     };
@@ -172,41 +172,53 @@ fn graph_of(layer: Layer) -> (Subgraph, Range<usize>) {
 }
 
 #[test]
-fn packing_in_slices_gives_the_same_weights() {
+fn packing_in_slices_and_by_threads_gives_the_same_weights() {
     let dense =
         Layer { inputs: 1000, outputs: 501, kernel: None, is_quantized: false, has_bias: true };
     let of_1 = Layer { inputs: 1024, outputs: 1001, kernel: Some([1, 1]), ..dense };
     let of_9 = Layer { inputs: 130, outputs: 301, kernel: Some([3, 3]), ..dense };
-    let mut is_told = 0;
+    let alone = None;
+    let pool = Some(Arc::new(ThreadPool::new(3).unwrap()));
+    let mut is_told = [0, 0];
     for layer in [dense, of_1, of_9].into_iter().flat_map(|layer| {
         [(false, true), (false, false), (true, true), (true, false)]
             .map(|(is_quantized, has_bias)| Layer { is_quantized, has_bias, ..layer })
     }) {
         let (graph, filter) = graph_of(layer);
         let graph = Arc::new(graph);
-        let told = Arc::<Mutex<Vec<Range<usize>>>>::default();
-        let tells = Arc::clone(&told);
-        let listened = WeightsCache::in_process_with(move |part| {
-            let part = part.as_ptr_range();
-            lock(&tells).push(part.start.addr()..part.end.addr());
-        });
-        let at_once = WeightsCache::custom(Forgetful);
-        let [sliced, whole] = [listened, at_once].map(|cache| {
-            Runtime::new(Arc::clone(&graph), &with(&cache)).unwrap();
+        let packed = |cache: WeightsCache, threadpool: &Option<Arc<ThreadPool>>| {
+            let options = RuntimeOptions { threadpool: threadpool.clone(), ..with(&cache) };
+            Runtime::new(Arc::clone(&graph), &options).unwrap();
             cache.packed(&graph).pop().unwrap().weights
-        });
-        assert!(sliced.bytes() == whole.bytes(), "{layer:?}");
-        let mut parts = lock(&told).clone();
-        assert_eq!(parts.pop(), Some(filter.clone()), "{layer:?}");
-        let mut end = filter.start;
-        for part in parts {
-            assert_eq!(part.start, end, "{layer:?}");
-            assert!(part.len() <= 1 << 18, "{layer:?}");
-            end = part.end;
-            is_told += 1;
+        };
+        let whole = packed(WeightsCache::custom(Forgetful), &alone);
+        let shared = packed(WeightsCache::custom(Forgetful), &pool);
+        assert!(shared.bytes() == whole.bytes(), "{layer:?}");
+        for ((threads, most), is_told) in
+            [(&alone, 1 << 18), (&pool, 3 << 20)].into_iter().zip(&mut is_told)
+        {
+            let told = Arc::<Mutex<Vec<Range<usize>>>>::default();
+            let tells = Arc::clone(&told);
+            let listened = WeightsCache::in_process_with(move |part| {
+                let part = part.as_ptr_range();
+                lock(&tells).push(part.start.addr()..part.end.addr());
+            });
+            let sliced = packed(listened, threads);
+            assert!(sliced.bytes() == whole.bytes(), "{layer:?}");
+            let mut parts = lock(&told).clone();
+            assert_eq!(parts.pop(), Some(filter.clone()), "{layer:?}");
+            let mut end = filter.start;
+            for part in parts {
+                assert_eq!(part.start, end, "{layer:?}");
+                assert!(part.len() <= most, "{layer:?}");
+                end = part.end;
+                *is_told += 1;
+            }
+            assert!(end < filter.end, "{layer:?}");
         }
-        assert!(end < filter.end, "{layer:?}");
     }
     // A system-provided XNNPACK packs all weights at once.
-    assert_eq!(is_told > 20, sys::build::SOURCE != "system", "{is_told}");
+    let is_own = sys::build::SOURCE != "system";
+    assert_eq!(is_told.map(|count| count > 1), [is_own; 2], "{is_told:?}");
+    assert_eq!(is_told[0] > 20, is_own, "{is_told:?}");
 }
