@@ -7,8 +7,8 @@
 #include "pthreadpool.h"
 #include "xnnpack/math.h"
 
-// Bytes that one thread packs before the listener is called. The system reads files 64 kB at a time; with much smaller slices a good
-// part would be read twice.
+// Bytes that are packed at once: waking other threads takes longer, and the listener is called when one thread has packed as much.
+// The system reads files 64 kB at a time; with much smaller slices a good part would be read twice.
 #define SLICE ((size_t) 1 << 18)
 
 // Bytes for each of several threads, which wait for each other before the listener is called.
@@ -65,22 +65,28 @@ static size_t channels_of(const struct xnnpack_sys_weights* weights, size_t byte
 
 void xnnpack_sys_pack(const struct xnnpack_sys_weights* weights) {
   struct slice slice = {.weights = weights};
-  if (weights->groups != 1 || weights->kernel_bytes == 0) {
-    pack_channels(&slice, 0, weights->channels);
+  const size_t all = weights->channels;
+  if (weights->groups != 1 || all * weights->kernel_bytes <= SLICE) {
+    pack_channels(&slice, 0, all);
     return;
   }
-  // Waking threads takes longer than packing a slice.
-  const pthreadpool_t threads = weights->channels * weights->kernel_bytes > SLICE ? pool : NULL;
-  const size_t count = pthreadpool_get_threads_count(threads);
-  const size_t share = count > 1 ? channels_of(weights, SHARE) : weights->channels;
-  const size_t slice_bytes = count > 1 ? LARGE_SLICE * count : SLICE;
-  const size_t most = told != NULL ? channels_of(weights, slice_bytes) : weights->channels;
-  for (; slice.first < weights->channels; slice.first += most) {
-    const size_t channels = min(weights->channels - slice.first, most);
-    pthreadpool_parallelize_1d_tile_1d(threads, pack_channels, &slice, channels, share, /*flags=*/0);
-    // The weights cache reports the last slice together with all weights. There are other slices only if there is a listener.
-    if (slice.first + channels < weights->channels) {
+  const size_t count = pthreadpool_get_threads_count(pool);
+  const size_t most = told == NULL ? all : channels_of(weights, count > 1 ? LARGE_SLICE * count : SLICE);
+  const size_t share = count > 1 ? channels_of(weights, SHARE) : most;
+  // For the missing channels of an incomplete tile, XNNPACK's packing for NEON writes values of the tile before. The two are packed
+  // together, so that the bytes do not depend on the number of threads.
+  const size_t last = all % weights->nr + weights->nr;
+  const size_t end = last > weights->nr && last <= all ? all - last : all;
+  for (; slice.first < end; slice.first += most) {
+    const size_t channels = min(end - slice.first, most);
+    pthreadpool_parallelize_1d_tile_1d(pool, pack_channels, &slice, channels, share, /*flags=*/0);
+    // The weights cache reports the last slice together with all weights.
+    if (told != NULL && slice.first + channels < all) {
       told(told_context, (const char*) weights->kernel + slice.first * weights->kernel_bytes, channels * weights->kernel_bytes);
     }
+  }
+  if (end < all) {
+    slice.first = end;
+    pack_channels(&slice, 0, all - end);
   }
 }
