@@ -242,8 +242,8 @@ const FULLY_CONNECTED_SLICES: Edit = Edit {
 
 const ZEROED_MEMORY: Edit = Edit {
     name: "memory for packed weights",
-    why: "XNNPACK fills memory of the weights cache, which is zero, before it packs, which takes a \
-          quarter of the time for large weights",
+    why: "XNNPACK fills the memory of the weights cache, which is zero already, before it packs; this takes a sixth of \
+          the time to pack large weights",
     files: Files::These(&["src/operator-utils.c"]),
     changes: &[(
         "  memset(weights_ptr, padding_byte, aligned_weights_size);\n",

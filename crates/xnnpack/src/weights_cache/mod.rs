@@ -142,10 +142,10 @@ impl WeightsCache {
         Self(Arc::new(Cache { provider, adapter }))
     }
 
-    /// Calls `create`, which creates a runtime of `subgraph` with the threads of `pool`. `packed_size` returns the size in
-    /// bytes of a node's packed weights, if XNNPACK packs them with this seed; `is_sound`, whether
-    /// the packed weights of a runtime, which have their right lengths, tell microkernels to read
-    /// only inputs that exist.
+    /// Calls `create`, which creates a runtime of `subgraph` with the threads of `pool`.
+    /// `packed_size` returns the size in bytes of a node's packed weights, if XNNPACK packs them
+    /// with this seed; `is_sound`, whether the packed weights of a runtime, which have their right
+    /// lengths, tell microkernels to read only inputs that exist.
     ///
     /// # Errors
     /// The errors of `create`; or memory for packed weights is exhausted.
