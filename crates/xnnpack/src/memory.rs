@@ -44,12 +44,17 @@ pub(crate) fn zeros(len: usize, spare: usize, alignment: usize) -> Option<(Vec<u
     Some((memory, start))
 }
 
+/// Offset of the first address that a huge page can begin at. It may be beyond the memory.
+fn first_huge_page(memory: &[u8]) -> usize {
+    let start = memory.as_ptr().addr();
+    start.next_multiple_of(HUGE_PAGE) - start
+}
+
 /// Takes the huge pages that begin in zeroed memory of [`zeros`]. Each is cleared by one thread of
 /// the pool: where several threads write to a new page at the same time, the system clears a page
 /// for each of them.
 pub(crate) fn take_huge_pages(memory: &mut [u8], pool: &ThreadPool) {
-    let start = memory.as_ptr().addr();
-    let first = start.next_multiple_of(HUGE_PAGE) - start;
+    let first = first_huge_page(memory);
     let count = memory.len().saturating_sub(first).div_ceil(HUGE_PAGE);
     // SAFETY: atomic bytes have the layout of bytes, and the memory is borrowed exclusively.
     let memory = unsafe { &*(ptr::from_mut(memory) as *const [AtomicU8]) };
@@ -63,8 +68,7 @@ pub(crate) fn take_huge_pages(memory: &mut [u8], pool: &ThreadPool) {
 /// Returns the huge pages within zeroed memory to the system, which gives zeros again when it is
 /// used.
 pub(crate) fn return_huge_pages(memory: &mut [u8]) {
-    let start = memory.as_ptr().addr();
-    let first = start.next_multiple_of(HUGE_PAGE) - start;
+    let first = first_huge_page(memory);
     let len = memory.len().saturating_sub(first) / HUGE_PAGE * HUGE_PAGE;
     #[cfg(target_os = "linux")]
     if len > 0 {
