@@ -21,6 +21,9 @@ const CONFIRMATION: usize = 2;
 /// Number of runs from the beginning of a trial to the next one: other processes may have disturbed
 /// the last one.
 const PERIOD: usize = 1000;
+/// [`PERIOD`] after a trial that chose the fewest threads, which another process causes if it takes a
+/// processor for some milliseconds. It doubles with each such trial in a row, up to [`PERIOD`].
+const RETRY: usize = 100;
 /// Maximal time with more threads, relative to fewer, for which they are used: threads take
 /// processor time while they wait for each other.
 const GAIN: f64 = 0.85;
@@ -36,7 +39,8 @@ pub(super) enum Threads {
     Each,
 }
 
-/// Measures the first runs of a runtime, and of every thousand, to choose threads.
+/// Measures the first runs of a runtime, and of every thousand, to choose threads. After the choice
+/// of the fewest threads the next trial begins sooner.
 ///
 /// Threads synchronize after every operator, and read data that others have written. This takes
 /// from half a microsecond to several, depending on the processors and their connection.
@@ -49,19 +53,39 @@ pub(super) struct Trial {
     /// Turns of a trial before its choice.
     turns: Vec<Threads>,
     runs: usize,
-    /// Least times for each of `counts`, and for [`Threads::Each`].
-    least: Vec<Times>,
+    /// Number of runs from the beginning of this trial to the next one.
+    period: usize,
+    /// `period` of the next trial that chooses the fewest threads.
+    retry: usize,
+    /// Times for each of `counts`, and for [`Threads::Each`].
+    times: Vec<Times>,
     /// Maximal number of threads for each operator with [`Threads::Each`].
     each: Vec<u32>,
     unlimited: Vec<u32>,
     chosen: Threads,
 }
 
-/// Times of a run and of its operators.
-#[derive(Clone, Debug)]
-struct Times {
-    run: Duration,
-    operators: Vec<Duration>,
+/// Times of the operators in each measured run.
+#[derive(Clone, Debug, Default)]
+struct Times(Vec<Vec<Duration>>);
+
+impl Times {
+    fn run(&self) -> Duration {
+        typical(self.0.iter().map(|operators| operators.iter().sum()))
+    }
+
+    fn operator(&self, at: usize) -> Duration {
+        typical(self.0.iter().filter_map(|operators| operators.get(at).copied()))
+    }
+}
+
+/// The lower median, which is that of a quiet machine if something else runs during half of the
+/// turns; the maximum of none. The least time would favour more threads, since their runs differ
+/// more from each other.
+fn typical(times: impl Iterator<Item = Duration>) -> Duration {
+    let mut times: Vec<Duration> = times.collect();
+    times.sort_unstable();
+    times.get(times.len().saturating_sub(1) / 2).copied().unwrap_or(Duration::MAX)
 }
 
 impl Trial {
@@ -81,13 +105,14 @@ impl Trial {
             0 | 1 => Vec::new(),
             _ => [&tried, &tried, &[Threads::Each, all, Threads::Each][..]].concat(),
         };
-        let never = Times { run: Duration::MAX, operators: vec![Duration::MAX; operators] };
         Self {
-            least: vec![never; counts.len() + 1],
+            times: vec![Times::default(); counts.len() + 1],
             each: vec![UNLIMITED; operators],
             unlimited: vec![UNLIMITED; operators],
             chosen: all,
             runs: 0,
+            period: PERIOD,
+            retry: RETRY,
             fewest,
             turns,
             counts,
@@ -124,22 +149,21 @@ impl Trial {
         if self.runs >= self.end() || self.runs % TURN < UNMEASURED {
             run(limits, 0..limits.len())?;
         } else {
-            let start = now();
-            let least = &mut self.least[at];
-            let mut before = start;
-            for (at, time) in least.operators.iter_mut().enumerate() {
+            let mut times = Vec::with_capacity(limits.len());
+            let mut before = now();
+            for at in 0..limits.len() {
                 run(limits, at..at + 1)?;
                 let after = now();
-                *time = (after - before).min(*time);
+                times.push(after - before);
                 before = after;
             }
-            least.run = (before - start).min(least.run);
+            self.times[at].0.push(times);
         }
         self.proceed();
         Ok(())
     }
 
-    /// Position of a choice in `least`.
+    /// Position of a choice in `times`.
     fn position(&self, threads: Threads) -> usize {
         match threads {
             Threads::All(at) => at,
@@ -160,27 +184,25 @@ impl Trial {
         }
         if self.runs == choice - COMPARISON * TURN {
             for (at, limit) in self.each.iter_mut().enumerate() {
-                let times = self.counts.iter().zip(&self.least);
+                let times = self.counts.iter().zip(&self.times);
                 // The first of equal times, which has the fewest threads.
-                let fastest = times.min_by_key(|(_, times)| times.operators[at]);
+                let fastest = times.min_by_key(|(_, times)| times.operator(at));
                 *limit = fastest.map_or(UNLIMITED, |(&count, _)| count);
             }
         } else if self.runs == choice {
             self.choose();
         } else if self.runs == end {
             self.confirm();
-        } else if self.runs == PERIOD.max(2 * end) {
+            self.schedule();
+        } else if self.runs == self.period.max(2 * end) {
             self.runs = 0;
-            for least in &mut self.least {
-                least.run = Duration::MAX;
-                least.operators.fill(Duration::MAX);
-            }
+            self.times.fill(Times::default());
         }
     }
 
     /// Takes the fastest choice of a trial.
     fn choose(&mut self) {
-        let seconds = |at: usize| self.least[at].run.as_secs_f64();
+        let seconds = |at: usize| self.times[at].run().as_secs_f64();
         let mut fastest = 0;
         for at in 1..self.counts.len() {
             if seconds(at) <= seconds(fastest) * GAIN {
@@ -191,13 +213,25 @@ impl Trial {
         let is_faster = seconds(each) <= seconds(fastest) && seconds(each) <= one * GAIN;
         self.chosen = if is_faster { Threads::Each } else { Threads::All(fastest) };
         let chosen = self.position(self.chosen);
-        self.least[chosen].run = Duration::MAX;
+        self.times[chosen].0.clear();
     }
 
     /// Takes the least number of threads if the choice has turned out not to be faster.
     fn confirm(&mut self) {
-        if self.least[self.position(self.chosen)].run > self.least[self.fewest].run {
+        let run = |at: usize| self.times[at].run();
+        if run(self.position(self.chosen)) > run(self.fewest) {
             self.chosen = Threads::All(self.fewest);
+        }
+    }
+
+    /// Decides when the next trial begins.
+    fn schedule(&mut self) {
+        if self.chosen == Threads::All(self.fewest) {
+            self.period = self.retry;
+            self.retry = (2 * self.retry).min(PERIOD);
+        } else {
+            self.period = PERIOD;
+            self.retry = RETRY;
         }
     }
 }
@@ -319,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_times_of_runs_decide() {
+    fn the_typical_times_of_runs_decide() {
         // Times with one thread and with two.
         let threads = |operator| Processor::new(&[operator]).decision().0;
         assert_eq!(threads([100, 60]), Threads::Each);
@@ -400,6 +434,27 @@ mod tests {
             }
             processor.operators = vec![vec![100, 60], vec![9, 3]];
         }
+    }
+
+    #[test]
+    fn the_fewest_threads_are_tried_again_sooner() {
+        let mut processor = Processor::new(&[[100, 140]]);
+        let mut trial = processor.trial();
+        let mut next = |processor: &Processor, period: usize, expected: Threads| {
+            processor.try_threads(&mut trial);
+            processor.confirm(&mut trial);
+            for _ in trial.end()..period {
+                assert_eq!(processor.run(&mut trial).0, expected);
+            }
+        };
+        for period in [100, 200, 400, 800, 1000, 1000] {
+            next(&processor, period, ONE);
+        }
+        processor.operators = vec![vec![100, 60]];
+        next(&processor, 1000, Threads::Each);
+        processor.operators = vec![vec![100, 140]];
+        next(&processor, 100, ONE);
+        next(&processor, 200, ONE);
     }
 
     #[test]
