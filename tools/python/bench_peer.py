@@ -13,10 +13,11 @@ When all sides have run the script prints a JSON line: "version" of the package,
 loading and of the first run, growth of memory in bytes, and delegated partitions; or "error". Then it answers requests
 on standard input, each with a JSON line; in between it sleeps.
 
-    time SIDE MILLISECONDS    runs the side for that long: a list of microseconds, one for each run
+    time SIDE MILLISECONDS    runs the side for that long: "us", a list of microseconds, one for each run, and "cpu_us",
+                              microseconds of processor time of all threads and all runs
     instances SIDE COUNT      opens the model until there are so many, runs the new ones once: growth of memory
     streams SIDE COUNT MS     opens the model until there are so many, runs them at the same time for that long, each in a
-                              thread: a list of microseconds, one for each run
+                              thread: the same
     outputs SIDE FOLDER       opens the model again, runs once, and writes the outputs to out_<i>.bin: their number
 """
 
@@ -26,7 +27,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter_ns, process_time_ns
 
 import numpy as np
 
@@ -100,7 +101,7 @@ class Side:
     # Requests.
 
     def time(self, milliseconds):
-        return run_for(self.opened[0].run, int(milliseconds))
+        return timed(lambda: run_for(self.opened[0].run, int(milliseconds)))
 
     def instances(self, count):
         while len(self.opened) < int(count):
@@ -112,8 +113,12 @@ class Side:
         self.instances(count)
         # Interpreters release Python's lock while they run.
         with ThreadPoolExecutor(count) as pool:
-            streams = [pool.submit(run_for, one.run, milliseconds) for one in self.opened[:count]]
-            return [time for stream in streams for time in stream.result()]
+
+            def run():
+                streams = [pool.submit(run_for, one.run, milliseconds) for one in self.opened[:count]]
+                return [time for stream in streams for time in stream.result()]
+
+            return timed(run)
 
     def outputs(self, folder):
         # Runs may have left state behind, and not all runtimes can reset all of it.
@@ -121,6 +126,13 @@ class Side:
         for i, values in enumerate(outputs):
             values.tofile(Path(folder) / f"out_{i}.bin")
         return len(outputs)
+
+
+def timed(run):
+    """The microseconds that it returns, and the processor time of this process meanwhile."""
+    before = process_time_ns()
+    times = run()
+    return {"us": times, "cpu_us": (process_time_ns() - before) / 1000}
 
 
 def run_for(run, milliseconds):

@@ -74,7 +74,7 @@ class BenchPeer(unittest.TestCase):
             self.assertEqual((started["a"]["partitions"], started["b"]["partitions"]), (1, 0))
             self.assertGreater(started["a"]["load_ms"], 0)
             self.assertIn("error", started["c"])
-            self.assertTrue(all(len(one) > 0 and min(one) > 0 for one in times))
+            self.assertTrue(all(len(one["us"]) > 0 and min(one["us"]) > 0 and one["cpu_us"] > 0 for one in times))
             self.assertEqual(set(memory), {"steady", "peak"})
             self.assertEqual(outputs, 1)
             np.testing.assert_array_equal(np.fromfile(folder / "out_0.bin", np.float32), [11.0, 22.0, 33.0])
@@ -165,7 +165,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(opened["sides"]["litert"]["partitions"], 1)
         self.assertEqual(opened["sides"]["off"]["partitions"], 0)
         self.assertIn("absent.so", opened["sides"]["library"]["error"])
-        self.assertTrue(times and all(time > 0 for time in times))
+        self.assertTrue(times["us"] and all(time > 0 for time in times["us"]) and times["cpu_us"] > 0)
         self.assertEqual(set(memory), {"steady", "peak"})
         self.assertEqual(outputs, 1)
 
@@ -205,12 +205,12 @@ class Sweep(unittest.TestCase):
             names = [model["name"] for model in index]
             first, last = names[0], names[-1]
             paths = [Path(folder) / f"{name}.tflite" for name in names]
-            ran = script("sweep_peer.py", *paths, input=f"time {first} 1\ntime {last} 1\ntime {first} 1\n")
+            ran = script("sweep_peer.py", 1, *paths, input=f"time {first} 1\ntime {last} 1\ntime {first} 1\n")
             self.assertEqual(ran.returncode, 0, ran.stderr)
             opened, *times = map(json.loads, ran.stdout.splitlines())
             self.assertEqual({name for name, state in opened["sides"].items() if "error" in state}, set())
             self.assertEqual(set(opened["sides"]), set(names))
-            self.assertTrue(len(times) == 3 and all(len(one) > 0 and min(one) > 0 for one in times))
+            self.assertTrue(len(times) == 3 and all(len(one["us"]) > 0 and min(one["us"]) > 0 for one in times))
 
     def test_models_have_their_types(self):
         def types(operator, kind):

@@ -199,7 +199,7 @@ impl Times<'_> {
     fn take(&mut self, peers: &mut Peers, rounds: usize) {
         let more = in_turns(&vec![1; self.ready.len()], rounds, |at, duration| {
             let side = self.ready.get(at).context("no such side")?;
-            peers.of(side).time(side, duration)
+            Ok(peers.of(side).time(side, duration)?.us)
         });
         for (times, more) in self.of.iter_mut().zip(more) {
             match (times.as_mut(), more) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::de::DeserializeOwned;
 
-use crate::protocol::{Memory, Opened, Request, Side, Start};
+use crate::protocol::{Memory, Opened, Request, Runs, Side, Start};
 
 /// How long a peer may think.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -67,20 +67,20 @@ impl Peer {
         }
     }
 
-    /// Microseconds of each run; at least one.
+    /// Times of runs, at least one.
     ///
     /// # Errors
     /// The process has ended.
-    pub fn time(&mut self, side: &str, duration: Duration) -> Result<Vec<f64>> {
+    pub fn time(&mut self, side: &str, duration: Duration) -> Result<Runs> {
         let millis = u64::try_from(duration.as_millis())?;
         self.ask(&Request::Time { side: side.into(), millis })
     }
 
-    /// Microseconds of each run of `count` instances that run at the same time.
+    /// Times of runs of `count` instances that run at the same time.
     ///
     /// # Errors
     /// The process has ended.
-    pub fn streams(&mut self, side: &str, count: usize, duration: Duration) -> Result<Vec<f64>> {
+    pub fn streams(&mut self, side: &str, count: usize, duration: Duration) -> Result<Runs> {
         let millis = u64::try_from(duration.as_millis())?;
         self.ask(&Request::Streams { side: side.into(), count, millis })
     }
@@ -142,13 +142,14 @@ mod tests {
             format!(r#"{{"load_ms": 1, "first_ms": 2, "memory": {memory}, "partitions": 3}}"#);
         let script = format!(
             r#"echo '{{"version": "1.2", "sides": {{"a": {start}, "b": {{"error": "no"}}}}}}'
-            read line; echo "[1.5, 2]"; read line; echo '{memory}'; read line; exit 7"#
+            read line; echo '{{"us": [1.5, 2], "cpu_us": 3}}'; read line; echo '{memory}'; read line; exit 7"#
         );
         let mut peer = Peer::start(&mut shell(&script))?;
         assert_eq!(peer.version(), "1.2");
         assert_eq!(peer.start_of("a")?.partitions, Some(3));
         assert_eq!(peer.start_of("b").map_err(|error| error.to_string()), Err("no".into()));
-        assert_eq!(peer.time("a", Duration::from_millis(1))?, [1.5, 2.0]);
+        let runs = Runs { us: vec![1.5, 2.0], cpu_us: 3.0 };
+        assert_eq!(peer.time("a", Duration::from_millis(1))?, runs);
         assert_eq!(peer.instances("a", 4)?.peak, 2);
         let ended = peer.instances("a", 8).map_err(|error| error.to_string());
         assert!(ended.as_ref().is_err_and(|error| error.contains("exit status: 7")), "{ended:?}");

@@ -10,12 +10,13 @@
 mod client;
 mod inputs;
 mod memory;
+mod processor;
 mod protocol;
 mod serve;
 mod turns;
 
 pub use client::Peer;
 pub use inputs::Input;
-pub use protocol::{Facts, Memory, Opened, Request, Side, Start};
+pub use protocol::{Facts, Memory, Opened, Request, Runs, Side, Start};
 pub use serve::{Instance, Runtime, serve};
 pub use turns::{in_turns, median, quantile, ratio};

@@ -41,6 +41,15 @@ pub struct Start {
     pub partitions: Option<u64>,
 }
 
+/// Runs of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Runs {
+    /// Microseconds of each run.
+    pub us: Vec<f64>,
+    /// Microseconds of processor time that all threads of the peer spent on all of them.
+    pub cpu_us: f64,
+}
+
 /// Growth of resident memory, pages of mapped files included, since before the model was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
@@ -70,7 +79,7 @@ pub struct Facts {
 /// A line to a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Run for so long: a list of microseconds, one for each run.
+    /// Run for so long: [`Runs`].
     Time {
         /// Name of the side.
         side: String,
@@ -84,8 +93,8 @@ pub enum Request {
         /// Number of instances.
         count: usize,
     },
-    /// Open the model until there are so many instances, and run them at the same time for so long: a list of microseconds, one
-    /// for each run of any instance.
+    /// Open the model until there are so many instances, and run them at the same time for so long: [`Runs`] of
+    /// all instances.
     Streams {
         /// Name of the side.
         side: String,

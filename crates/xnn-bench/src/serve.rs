@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::inputs::Input;
 use crate::memory::Base;
-use crate::protocol::{Facts, Opened, Request, Side, Start};
+use crate::processor::processor_time;
+use crate::protocol::{Facts, Opened, Request, Runs, Side, Start};
 
 /// Runs after the first before memory is counted.
 const SETTLING: usize = 3;
@@ -132,8 +133,7 @@ impl<R: Runtime> Serving<'_, R> {
         match request {
             Request::Time { side, millis } => {
                 self.expect(side)?;
-                let times = run_for(&mut self.first, Duration::from_millis(*millis))?;
-                Ok(serde_json::to_value(times)?)
+                timed(|| run_for(&mut self.first, Duration::from_millis(*millis)))
             }
             Request::Instances { side, count } => {
                 self.expect(side)?;
@@ -144,8 +144,7 @@ impl<R: Runtime> Serving<'_, R> {
                 self.expect(side)?;
                 self.open(*count)?;
                 let instances = [&mut self.first].into_iter().chain(&mut self.more);
-                let times = at_once(instances.take(*count), Duration::from_millis(*millis))?;
-                Ok(serde_json::to_value(times)?)
+                timed(|| at_once(instances.take(*count), Duration::from_millis(*millis)))
             }
             Request::Outputs { side, folder } => {
                 self.expect(side)?;
@@ -182,6 +181,14 @@ impl<R: Runtime> Serving<'_, R> {
         ensure!(side == self.side, "there is no side {side:?} here, but {:?}", self.side);
         Ok(())
     }
+}
+
+/// [`Runs`], with the processor time of this process while they run.
+fn timed(run: impl FnOnce() -> Result<Vec<f64>>) -> Result<Value> {
+    let before = processor_time()?;
+    let us = run()?;
+    let spent = processor_time()?.saturating_sub(before);
+    Ok(serde_json::to_value(Runs { us, cpu_us: spent.as_secs_f64() * 1e6 })?)
 }
 
 /// Microseconds of each run; at least one.

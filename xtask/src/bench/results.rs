@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use xnn_bench::{Facts, Memory, Start, median, quantile, ratio};
+use xnn_bench::{Facts, Memory, Runs, Start, median, quantile, ratio};
 
 use super::sides::{REFERENCE, Side};
 
@@ -69,6 +69,9 @@ pub struct Run {
     pub median_ms: f64,
     pub p90_ms: f64,
     pub min_ms: f64,
+    /// Processor time of a run, of all threads together: the mean of all turns.
+    #[serde(default)]
+    pub cpu_ms: Option<f64>,
     pub runs: usize,
     /// By number of instances in one process.
     pub memory: BTreeMap<usize, Memory>,
@@ -77,6 +80,9 @@ pub struct Run {
     pub streams: Option<Streams>,
     /// Time with these threads by the same side's time with the fewest.
     pub scaling: Option<f64>,
+    /// Processor time with these threads by that with the fewest.
+    #[serde(default)]
+    pub cpu_scaling: Option<f64>,
     /// By [`Metric::name`].
     pub ratios: BTreeMap<String, Ratio>,
 }
@@ -89,6 +95,9 @@ pub struct Streams {
     /// Latencies of single runs.
     pub median_ms: f64,
     pub p90_ms: f64,
+    /// Processor time of a run.
+    #[serde(default)]
+    pub cpu_ms: Option<f64>,
     /// Time of a run, by that of the reference with as many threads: below 1 where this side is faster.
     pub to_litert: Option<f64>,
 }
@@ -134,17 +143,20 @@ pub enum Metric {
     Start,
     Median,
     P90,
+    /// Processor time.
+    Cpu,
     Steady(usize),
     Peak(usize),
 }
 
 impl Metric {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Load,
         Self::First,
         Self::Start,
         Self::Median,
         Self::P90,
+        Self::Cpu,
         Self::Steady(1),
         Self::Peak(1),
         Self::Steady(4),
@@ -158,6 +170,7 @@ impl Metric {
             Self::Start => "load+first".into(),
             Self::Median => "median".into(),
             Self::P90 => "p90".into(),
+            Self::Cpu => "cpu".into(),
             Self::Steady(1) => "steady".into(),
             Self::Peak(1) => "peak".into(),
             Self::Steady(instances) => format!("steady x{instances}"),
@@ -173,6 +186,7 @@ impl Metric {
             Self::Start => Some(run.load_ms + run.first_ms),
             Self::Median => Some(run.median_ms),
             Self::P90 => Some(run.p90_ms),
+            Self::Cpu => run.cpu_ms,
             Self::Steady(instances) => memory(instances).map(|memory| memory.steady as f64),
             Self::Peak(instances) => memory(instances).map(|memory| memory.peak as f64),
         }
@@ -219,10 +233,31 @@ pub struct Samples {
     pub starts: Vec<Start>,
     /// Microseconds of the runs in each round.
     pub rounds: Vec<Vec<f64>>,
+    pub cpu: Cpu,
     /// Microseconds of the runs of all streams in each round.
     pub streams: Vec<Vec<f64>>,
+    pub streams_cpu: Cpu,
     /// Memory of several instances in one process, by their number.
     pub instances: BTreeMap<usize, Memory>,
+}
+
+/// Processor time of runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cpu {
+    us: f64,
+    runs: usize,
+}
+
+impl Cpu {
+    pub fn add(&mut self, runs: &Runs) {
+        self.us += runs.cpu_us;
+        self.runs += runs.us.len();
+    }
+
+    /// Milliseconds of a run, if there was one.
+    fn ms(self) -> Option<f64> {
+        (self.runs > 0).then(|| self.us / self.runs as f64 / 1e3)
+    }
 }
 
 /// The figures of a model, compared with each other.
@@ -237,6 +272,7 @@ pub fn summarize(samples: &[Samples], streams: usize) -> Vec<Run> {
             |other: &&Samples| other.side.name == one.side.name && Some(other.threads) == fewest;
         let alone = samples.iter().find(alone).filter(|other| other.threads != one.threads);
         run.scaling = alone.map(|alone| ratio(&one.rounds, &alone.rounds));
+        run.cpu_scaling = alone.and_then(|alone| Some(one.cpu.ms()? / alone.cpu.ms()?));
     }
     let ratios: Vec<_> = (0..runs.len())
         .map(|at| {
@@ -269,6 +305,7 @@ fn figures(one: &Samples) -> Run {
         median_ms: median(&times) / 1e3,
         p90_ms: quantile(&times, 0.9) / 1e3,
         min_ms: quantile(&times, 0.0) / 1e3,
+        cpu_ms: one.cpu.ms(),
         runs: times.len(),
         memory: one
             .instances
@@ -278,6 +315,7 @@ fn figures(one: &Samples) -> Run {
             .collect(),
         streams: None,
         scaling: None,
+        cpu_scaling: None,
         ratios: BTreeMap::new(),
     }
 }
@@ -299,6 +337,7 @@ fn throughput(one: &Samples, samples: &[Samples], streams: usize) -> Option<Stre
         runs_per_second: streams as f64 * 1e6 / mean(&times),
         median_ms: median(&times) / 1e3,
         p90_ms: quantile(&times, 0.9) / 1e3,
+        cpu_ms: one.streams_cpu.ms(),
         to_litert: samples.iter().find(reference).map(|other| ratio(&means(one), &means(other))),
     })
 }

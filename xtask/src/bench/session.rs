@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tempfile::tempdir;
-use xnn_bench::{Facts, Peer, Request, in_turns, median};
+use xnn_bench::{Facts, Peer, Request, Runs, in_turns, median};
 
 use super::conversion;
-use super::results::{Failure, Gemm, Model, Samples, gops, summarize};
+use super::results::{Cpu, Failure, Gemm, Model, Samples, gops, summarize};
 use super::sides::{OURS, Side};
 use super::tools::{Files, Tools};
 
@@ -73,7 +73,9 @@ pub fn measure(
                 threads,
                 starts: Vec::new(),
                 rounds: Vec::new(),
+                cpu: Cpu::default(),
                 streams: Vec::new(),
+                streams_cpu: Cpu::default(),
                 instances: BTreeMap::new(),
             };
             entries.push(Entry { samples, peer: None, failure });
@@ -94,8 +96,9 @@ pub fn measure(
         }
     }
     let rounds = time(&mut entries, plan.rounds, |peer, side, duration| peer.time(side, duration));
-    for (at, rounds) in rounds {
+    for (at, rounds, cpu) in rounds {
         entries[at].samples.rounds = rounds;
+        entries[at].samples.cpu = cpu;
     }
     let mut facts = None;
     for entry in &mut entries {
@@ -119,8 +122,9 @@ pub fn measure(
         let rounds = time(&mut entries, plan.rounds, |peer, side, duration| {
             peer.streams(side, plan.streams, duration * STREAMS_DURATION)
         });
-        for (at, rounds) in rounds {
+        for (at, rounds, cpu) in rounds {
             entries[at].samples.streams = rounds;
+            entries[at].samples.streams_cpu = cpu;
         }
     }
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -147,24 +151,28 @@ fn start(entry: &mut Entry, files: &Files, tools: &Tools) -> Result<(Peer, Strin
     Ok((peer, version))
 }
 
-/// The rounds of each entry that has a process: its position, and the microseconds of the runs in each round.
+/// The rounds of each entry that has a process: its position, the microseconds of the runs in each round, and the processor time
+/// of all its turns.
 fn time(
     entries: &mut [Entry],
     rounds: usize,
-    mut run: impl FnMut(&mut Peer, &str, Duration) -> Result<Vec<f64>>,
-) -> Vec<(usize, Vec<Vec<f64>>)> {
+    mut run: impl FnMut(&mut Peer, &str, Duration) -> Result<Runs>,
+) -> Vec<(usize, Vec<Vec<f64>>, Cpu)> {
     let ready = entries.iter().enumerate().filter(|(_, one)| one.peer.is_some());
     let ready: Vec<(usize, usize)> = ready.map(|(at, one)| (at, one.samples.threads)).collect();
     let threads: Vec<usize> = ready.iter().map(|(_, threads)| *threads).collect();
+    let mut cpu = vec![Cpu::default(); ready.len()];
     let times = in_turns(&threads, rounds, |turn, duration| {
         let (at, _) = ready.get(turn).context("no such side")?;
         let Entry { peer, samples, .. } = entries.get_mut(*at).context("no such side")?;
-        run(peer.as_mut().context("it has ended")?, samples.side.name, duration)
+        let runs = run(peer.as_mut().context("it has ended")?, samples.side.name, duration)?;
+        cpu[turn].add(&runs);
+        Ok(runs.us)
     });
     let mut taken = Vec::new();
-    for ((at, _), times) in ready.into_iter().zip(times) {
+    for (((at, _), times), cpu) in ready.into_iter().zip(times).zip(cpu) {
         if let Some(times) = entries[at].take(times) {
-            taken.push((at, times));
+            taken.push((at, times, cpu));
         }
     }
     taken
@@ -185,7 +193,7 @@ pub fn gemm(plan: &Plan, tools: &Tools) -> Result<Vec<Gemm>> {
     let threads: Vec<usize> = sides.iter().map(|(_, threads, _)| *threads).collect();
     let times = in_turns(&threads, plan.rounds, |at, duration| {
         let (kind, _, peer) = sides.get_mut(at).context("no such side")?;
-        peer.time(kind, duration)
+        Ok(peer.time(kind, duration)?.us)
     });
     let mut gemm = Vec::new();
     for ((kind, threads, mut peer), rounds) in sides.into_iter().zip(times) {

@@ -135,7 +135,14 @@ fn steady(results: &Results, threads: usize) -> String {
     let sides = sides(results);
     let mut head = columns(&["model", "10^6 MACs"]);
     head.extend(sides.iter().map(|side| format!("{side}, ms")));
-    head.extend(columns(&["p90", "p90 ratio", "xnn to litert", "xnn to the best peer"]));
+    head.extend(columns(&[
+        "p90",
+        "p90 ratio",
+        "processor time",
+        "processor time ratio",
+        "xnn to litert",
+        "xnn to the best peer",
+    ]));
     let mut table = Table::new(&head);
     for model in &results.models {
         let ours = model.run(OURS, threads);
@@ -146,6 +153,8 @@ fn steady(results: &Results, threads: usize) -> String {
         );
         cells.push(number(ours.map(|run| run.p90_ms), 3));
         cells.push(ratio(to_litert(ours, Metric::P90)));
+        cells.push(number(ours.and_then(|run| run.cpu_ms), 3));
+        cells.push(ratio(to_litert(ours, Metric::Cpu)));
         cells.push(ratio(to_litert(ours, Metric::Median)));
         cells.push(to_best(ours, Metric::Median));
         table.row(&cells);
@@ -166,7 +175,9 @@ fn streams(results: &Results) -> String {
         text += &format!("\n## {} streams, {} each\n\n", results.streams, count(threads));
         text += "Runs per second, and the time of a run divided by that of LiteRT.\n\n";
         let mut head = columns(&["model"]);
-        head.extend(sides.iter().map(|side| format!("{side}, runs/s (p90, ms)")));
+        head.extend(
+            sides.iter().map(|side| format!("{side}, runs/s (p90, ms; processor time, ms)")),
+        );
         let ours = SIDES.iter().filter(|side| side.is_ours() && sides.contains(&side.name));
         let ours: Vec<&str> = ours.map(|side| side.name).collect();
         head.extend(ours.iter().map(|side| format!("{side} to litert")));
@@ -175,7 +186,12 @@ fn streams(results: &Results) -> String {
             let of = |side: &str| model.run(side, threads)?.streams.as_ref();
             let mut cells = vec![model.name.clone()];
             cells.extend(sides.iter().map(|side| match of(side) {
-                Some(streams) => format!("{:.1} ({:.3})", streams.runs_per_second, streams.p90_ms),
+                Some(streams) => format!(
+                    "{:.1} ({:.3}; {})",
+                    streams.runs_per_second,
+                    streams.p90_ms,
+                    number(streams.cpu_ms, 3)
+                ),
                 None => "–".into(),
             }));
             cells.extend(ours.iter().map(|side| ratio(of(side).and_then(|it| it.to_litert))));
@@ -267,17 +283,21 @@ fn scaling(results: &Results) -> String {
         return "Measured with one number of threads only.\n".into();
     };
     let mut text = format!(
-        "Time with {} divided by the same side's time with {}: below 1 where more threads are faster.\n\n",
+        "Time, and processor time of all threads, with {} divided by the same side's with {}: a time below 1 where more threads are \
+         faster.\n\n",
         count(*most),
         count(*fewest),
     );
     let mut head = columns(&["model"]);
-    head.extend(sides.iter().map(|side| (*side).to_owned()));
+    head.extend(sides.iter().flat_map(|side| [format!("{side}, time"), "processor time".into()]));
     text += &per_model(results, &head, |model, _| {
-        sides
-            .iter()
-            .map(|side| number(model.run(side, *most).and_then(|run| run.scaling), 2))
-            .collect()
+        let of = |side: &&str| {
+            let run = model.run(side, *most);
+            let [time, cpu] =
+                [run.and_then(|run| run.scaling), run.and_then(|run| run.cpu_scaling)];
+            [number(time, 2), number(cpu, 2)]
+        };
+        sides.iter().flat_map(of).collect()
     });
     let slower = results.models.iter().filter(|model| {
         model.run(OURS, *most).and_then(|run| run.scaling).is_some_and(|scaling| scaling > 1.0)

@@ -5,15 +5,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use tempfile::tempdir;
-use xnn_bench::{Facts, Memory, Start};
+use xnn_bench::{Facts, Memory, Runs, Start};
 
 use super::conversion::agree;
-use super::results::{Failure, Gemm, Host, Metric, Model, Results, Run, Samples, gops, summarize};
+use super::results::{
+    Cpu, Failure, Gemm, Host, Metric, Model, Results, Run, Samples, gops, summarize,
+};
 use super::sides::{SIDES, Side};
 use super::tools::{Distance, Files};
 use super::{plots, tables};
 
-/// With loads of 1, 2 and 3 times `load`, and rounds of one run each.
+/// With loads of 1, 2 and 3 times `load`, rounds of one run each, and each thread's processor time like `load`.
 fn samples(side: &str, threads: usize, load: f64, rounds: &[f64]) -> Result<Samples> {
     let start = |factor: f64| Start {
         load_ms: load * factor,
@@ -21,12 +23,18 @@ fn samples(side: &str, threads: usize, load: f64, rounds: &[f64]) -> Result<Samp
         memory: Memory { steady: 1000 * load as u64, peak: 2000 * load as u64 },
         partitions: Some(1),
     };
+    let mut cpu = Cpu::default();
+    for &micros in rounds {
+        cpu.add(&Runs { us: vec![micros; 2], cpu_us: 2000.0 * load * threads as f64 });
+    }
     Ok(Samples {
         side: Side::named(side)?,
         threads,
         starts: [3.0, 1.0, 2.0].map(start).to_vec(),
         rounds: rounds.iter().map(|&micros| vec![micros]).collect(),
+        cpu,
         streams: vec![vec![2000.0 * load, 6000.0 * load]; 3],
+        streams_cpu: Cpu::default(),
         instances: [(8, Memory { steady: 8000, peak: 9000 })].into(),
     })
 }
@@ -86,11 +94,13 @@ fn figures_are_medians_and_ratios_those_of_rounds() -> Result<()> {
     assert_eq!(counts, [1, 8]);
     assert_eq!(ours.scaling, None);
     assert_eq!(run("xnn", 2)?.scaling, Some(0.6));
+    assert_eq!((ours.cpu_ms, ours.cpu_scaling), (Some(1.0), None));
+    assert_eq!(run("xnn", 2)?.cpu_scaling, Some(2.0));
 
     let streams = ours.streams.as_ref().context("no streams")?;
     // A run takes 4 ms in the mean, and there are two at a time.
     assert_eq!(streams.runs_per_second, 500.0);
-    assert_eq!((streams.median_ms, streams.p90_ms), (4.0, 6.0));
+    assert_eq!((streams.median_ms, streams.p90_ms, streams.cpu_ms), (4.0, 6.0, None));
     assert_eq!(streams.to_litert, Some(0.5));
     assert_eq!(run("xnn", 2)?.streams.as_ref().context("no streams")?.to_litert, None);
 
@@ -99,6 +109,7 @@ fn figures_are_medians_and_ratios_those_of_rounds() -> Result<()> {
     assert_eq!(latency.best_peer, "tract");
     assert_eq!(latency.to_litert(), Some(0.5));
     assert!((latency.to_best() - 2.0 / 3.0).abs() < 1e-12, "{latency:?}");
+    assert_eq!(ours.ratio(Metric::Cpu).and_then(super::results::Ratio::to_litert), Some(0.5));
     let load = ours.ratio(Metric::Load).context("no ratio")?;
     assert_eq!((load.best_peer.as_str(), load.to_best()), ("litert", 0.5));
     let memory = ours.ratio(Metric::Steady(8)).context("no ratio")?;
@@ -117,7 +128,8 @@ fn results_are_read_as_they_are_written() -> Result<()> {
     // Other programs may rely on these names.
     let json: serde_json::Value = serde_json::from_str(&text)?;
     let run = json.pointer("/models/0/runs/0").context("no run")?;
-    let names = ["load_ms", "first_ms", "median_ms", "p90_ms", "min_ms", "runs", "threads"];
+    let names =
+        ["load_ms", "first_ms", "median_ms", "p90_ms", "min_ms", "cpu_ms", "runs", "threads"];
     assert!(
         names.iter().all(|name| run.get(name).is_some_and(serde_json::Value::is_number)),
         "{run}"

@@ -49,7 +49,7 @@ impl Sides<'_> {
     fn litert(&mut self, model: &Model, time: Duration) -> Result<f64> {
         let opened = self.litert.start_of(&model.name).map(drop);
         let times = opened.and_then(|()| self.litert.time(&model.name, time));
-        Ok(median(&times.context("LiteRT")?))
+        Ok(median(&times.context("LiteRT")?.us))
     }
 }
 
