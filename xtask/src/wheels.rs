@@ -97,9 +97,12 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
             venv::run(Command::new(&python).arg(tests.join(file)).arg(&library).args(arguments))
         };
         failures.extend(script("lifecycle.py", std::slice::from_ref(&resizable)).err());
-        // The others come without the schema to write models with, or with another delegate.
+        // The others come without the schema to write models with, or with another delegate. The scripts that other commands of
+        // xtask run need no more than this interpreter.
         if *name == NEWEST {
             failures.extend(script("sweep.py", &[]).err());
+            let tools = root.join("tools/python/test_tools.py");
+            failures.extend(venv::run(Command::new(&python).arg(tools)).err());
         }
         if let Some(folder) = shared::models_of_tests(root)? {
             let partial = PARTIAL.iter().map(|name| folder.join(format!("{name}.tflite")));
