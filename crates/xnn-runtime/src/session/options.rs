@@ -35,8 +35,8 @@ pub struct SessionOptions {
     /// Use fewer threads where they are faster. Graphs with very small operators always use one
     /// thread. Otherwise some of the first runs with a shape, and of every thousand, are measured
     /// with 1, 2, 4, ... and all threads, to choose threads for the whole graph or for each operator;
-    /// one thread is not tried if operators are large. While other programs slow runs down, fewer
-    /// threads are used as long as they are faster.
+    /// one thread is not tried if operators are large. After the choice of the fewest threads, runs are
+    /// measured again sooner, since other programs may have slowed the others down.
     pub threads_by_work: bool,
     /// Memory for intermediate tensors shared with other sessions, which then take turns.
     pub workspace: Option<Workspace>,
