@@ -14,10 +14,10 @@ const MEASURED: usize = 2;
 const TURN: usize = UNMEASURED + MEASURED;
 /// Number of turns at the end of a trial that compare [`Threads::Each`] with all threads.
 const COMPARISON: usize = 3;
-/// Number of turns after these that confirm the choice. The runtimes of a model are tried at the
-/// same time, so that each finds threads awake that the others use, but may have to wake them once
-/// the others have chosen one thread.
-const CONFIRMATION: usize = 2;
+/// Number of turns after these that confirm the choice, in turns with the fewest threads. The
+/// runtimes of a model are tried at the same time, so that each finds threads awake that the others
+/// use, but may have to wake them once the others have chosen one thread.
+const CONFIRMATION: usize = 4;
 /// Number of runs from the beginning of a trial to the next one: other processes may have disturbed
 /// the last one.
 const PERIOD: usize = 1000;
@@ -129,7 +129,13 @@ impl Trial {
     }
 
     fn next(&self) -> Threads {
-        *self.turns.get(self.runs / TURN).unwrap_or(&self.chosen)
+        let turn = self.runs / TURN;
+        let confirms = (self.turns.len()..self.turns.len() + CONFIRMATION).contains(&turn);
+        match self.turns.get(turn) {
+            Some(&threads) => threads,
+            None if confirms && (turn - self.turns.len()) % 2 == 1 => Threads::All(self.fewest),
+            None => self.chosen,
+        }
     }
 
     /// Runs all operators by calling `run` for ranges of them, with a list of the maximal number of
@@ -212,14 +218,13 @@ impl Trial {
         let (one, each) = (seconds(0), self.counts.len());
         let is_faster = seconds(each) <= seconds(fastest) && seconds(each) <= one * GAIN;
         self.chosen = if is_faster { Threads::Each } else { Threads::All(fastest) };
-        let chosen = self.position(self.chosen);
-        self.times[chosen].0.clear();
+        self.times.fill(Times::default());
     }
 
-    /// Takes the least number of threads if the choice has turned out not to be faster.
+    /// Takes the fewest threads if the choice does not save as much again.
     fn confirm(&mut self) {
-        let run = |at: usize| self.times[at].run();
-        if run(self.position(self.chosen)) > run(self.fewest) {
+        let seconds = |at: usize| self.times[at].run().as_secs_f64();
+        if seconds(self.position(self.chosen)) > seconds(self.fewest) * GAIN {
             self.chosen = Threads::All(self.fewest);
         }
     }
@@ -321,10 +326,11 @@ mod tests {
         }
 
         fn confirm(&self, trial: &mut Trial) {
-            let chosen = trial.chosen;
+            let turns = [trial.chosen, Threads::All(trial.fewest)];
             for at in 0..CONFIRMATION * TURN {
                 let (threads, _, calls) = self.run(trial);
-                assert_eq!((threads, calls), (chosen, self.expected_calls(at % TURN)));
+                let expected = (turns[at / TURN % 2], self.expected_calls(at % TURN));
+                assert_eq!((threads, calls), expected);
             }
         }
     }
@@ -413,12 +419,14 @@ mod tests {
             processor.confirm(&mut trial);
             processor.run(&mut trial).0
         };
-        assert_eq!(decision(1, [100, 60, 40], [100, 120, 101]), ONE);
-        assert_eq!(decision(1, [100, 60, 40], [100, 120, 100]), Threads::Each);
+        assert_eq!(decision(1, [100, 60, 40], [100, 120, 86]), ONE);
+        assert_eq!(decision(1, [100, 60, 40], [100, 120, 84]), Threads::Each);
         assert_eq!(decision(1, [100, 90, 90], [200, 120, 100]), ONE);
-        assert_eq!(decision(2, [1, 60, 40], [1, 60, 61]), Threads::All(1));
-        assert_eq!(decision(2, [1, 60, 40], [1, 60, 60]), Threads::Each);
+        assert_eq!(decision(2, [1, 60, 40], [1, 60, 52]), Threads::All(1));
+        assert_eq!(decision(2, [1, 60, 40], [1, 60, 50]), Threads::Each);
         assert_eq!(decision(2, [1, 60, 55], [1, 90, 90]), Threads::All(1));
+        // The processor was slow before.
+        assert_eq!(decision(1, [300, 240, 240], [180, 220, 220]), ONE);
     }
 
     #[test]
