@@ -202,7 +202,6 @@ impl Trial {
             self.schedule();
         } else if self.runs == self.period.max(2 * end) {
             self.runs = 0;
-            self.times.fill(Times::default());
         }
     }
 
@@ -227,6 +226,7 @@ impl Trial {
         if seconds(self.position(self.chosen)) > seconds(self.fewest) * GAIN {
             self.chosen = Threads::All(self.fewest);
         }
+        self.times.fill(Times::default());
     }
 
     /// Decides when the next trial begins.
