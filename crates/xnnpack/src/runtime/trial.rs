@@ -130,10 +130,12 @@ impl Trial {
 
     fn next(&self) -> Threads {
         let turn = self.runs / TURN;
-        let confirms = (self.turns.len()..self.turns.len() + CONFIRMATION).contains(&turn);
         match self.turns.get(turn) {
             Some(&threads) => threads,
-            None if confirms && (turn - self.turns.len()) % 2 == 1 => Threads::All(self.fewest),
+            // Every second turn of the confirmation.
+            None if self.runs < self.end() && (turn - self.turns.len()) % 2 == 1 => {
+                Threads::All(self.fewest)
+            }
             None => self.chosen,
         }
     }
@@ -463,6 +465,18 @@ mod tests {
         processor.operators = vec![vec![100, 140]];
         next(&processor, 100, ONE);
         next(&processor, 200, ONE);
+    }
+
+    #[test]
+    fn runtimes_without_a_choice_keep_all_threads() {
+        // A pool may have fewer threads than a graph with much work tries at least.
+        for (fewest, most) in [(1, 1), (2, 1), (2, 2), (3, 1), (8, 6)] {
+            let mut trial = Trial::new(1, fewest, most, false);
+            for _ in 0..(CONFIRMATION + 1) * TURN {
+                assert_eq!(trial.threads(), most);
+                trial.run(|_, _| Ok(()), Instant::now).unwrap();
+            }
+        }
     }
 
     #[test]
