@@ -4,15 +4,21 @@
 //! the largest part of all memory, so it exists only while XNNPACK reads it.
 
 use std::fmt;
+use std::iter;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 use crate::buffer::EXTRA_BYTES;
+use crate::memory::{HUGE_PAGE, populate};
 use crate::reservation::Reservation;
 use crate::static_data::StaticData;
 use crate::status::{Error, Result, Status};
+use crate::threadpool::ThreadPool;
+
+/// fp32 values in a huge page.
+const PAGE_FLOATS: usize = HUGE_PAGE / size_of::<f32>();
 
 /// An fp32 constant that is stored in fp16.
 #[derive(Clone)]
@@ -70,11 +76,12 @@ impl Fp16Weights {
         self.0.floats.start()
     }
 
-    /// Converts the values to fp32, unless this has been done for another user.
-    pub(crate) fn widen(&self) -> Widened {
+    /// Converts the values to fp32 with the threads of `pool`, unless this has been done for another
+    /// user.
+    pub(crate) fn widen(&self, pool: Option<&ThreadPool>) -> Widened {
         let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
         if *users == 0 {
-            self.0.fill();
+            self.0.fill(pool);
         }
         *users += 1;
         drop(users);
@@ -102,15 +109,33 @@ impl Shared {
     }
 
     /// Writes the fp32 values. The caller holds the lock, and there are no users.
-    fn fill(&self) {
+    fn fill(&self, pool: Option<&ThreadPool>) {
         let values = self.values();
-        self.floats.populate();
         // SAFETY: the mapping is aligned to pages, has at least this size, and is initialized with
         // zeros. There are no users, and new ones wait for the lock, so nothing else accesses it.
         let floats = unsafe {
             std::slice::from_raw_parts_mut(self.floats.start().cast::<f32>(), values.len())
         };
-        values.convert_to_f32_slice(floats);
+        // One thread takes each huge page, and writes to it while it is in the cache.
+        let before_page = floats.as_ptr().align_offset(HUGE_PAGE).min(values.len());
+        let (first_values, values) = values.split_at(before_page);
+        let (first_floats, floats) = floats.split_at_mut(before_page);
+        let pages = values.chunks(PAGE_FLOATS).zip(floats.chunks_mut(PAGE_FLOATS));
+        let parts: Vec<_> =
+            iter::once((first_values, first_floats)).chain(pages).map(Mutex::new).collect();
+        let widen = |(values, floats): &mut (&[f16], &mut [f32])| {
+            // SAFETY: the memory is borrowed exclusively.
+            unsafe { populate(floats.as_mut_ptr().cast(), size_of_val(*floats)) };
+            values.convert_to_f32_slice(floats);
+        };
+        let widen =
+            |part: &Mutex<_>| widen(&mut part.lock().unwrap_or_else(PoisonError::into_inner));
+        match pool {
+            Some(pool) => {
+                pool.for_each(parts.len(), |part| parts.get(part).into_iter().for_each(widen))
+            }
+            None => parts.iter().for_each(widen),
+        }
     }
 }
 
@@ -137,25 +162,29 @@ mod tests {
 
     #[test]
     fn fp32_values_are_present_while_there_are_users() {
-        let expected: Vec<f32> = (0..4000u16).map(|n| f32::from(n) - 2000.0).collect();
-        let bytes: Vec<u8> =
-            expected.iter().flat_map(|&n| f16::from_f32(n).to_ne_bytes()).collect();
-        // At any address.
-        for offset in 0..2 {
-            let file = Bytes::from([vec![0; offset], bytes.clone()].concat());
-            let weights = Fp16Weights::new(StaticData::new(file.slice(offset..))).unwrap();
-            let at = weights.start();
-            for _ in 0..2 {
-                let (first, second) = (weights.widen(), weights.clone().widen());
-                assert!(floats(&weights) == expected);
-                drop(first);
-                assert!(floats(&weights) == expected, "one user is left");
-                drop(second);
-                if cfg!(unix) {
-                    assert!(floats(&weights).iter().all(|&n| n == 0.0));
+        let pool = ThreadPool::new(3).unwrap();
+        // Within a huge page, and beyond several.
+        for len in [4000, 3 * PAGE_FLOATS + 123] {
+            let expected: Vec<f32> = (0..len).map(|n| (n % 4000) as f32 - 2000.0).collect();
+            let bytes: Vec<u8> =
+                expected.iter().flat_map(|&n| f16::from_f32(n).to_ne_bytes()).collect();
+            // At any address, on one thread and on several.
+            for (offset, pool) in [(0, None), (1, None), (0, Some(&pool)), (1, Some(&pool))] {
+                let file = Bytes::from([vec![0; offset], bytes.clone()].concat());
+                let weights = Fp16Weights::new(StaticData::new(file.slice(offset..))).unwrap();
+                let at = weights.start();
+                for _ in 0..2 {
+                    let (first, second) = (weights.widen(pool), weights.clone().widen(pool));
+                    assert!(floats(&weights) == expected);
+                    drop(first);
+                    assert!(floats(&weights) == expected, "one user is left");
+                    drop(second);
+                    if cfg!(unix) {
+                        assert!(floats(&weights).iter().all(|&n| n == 0.0));
+                    }
                 }
+                assert_eq!(weights.start(), at);
             }
-            assert_eq!(weights.start(), at);
         }
     }
 

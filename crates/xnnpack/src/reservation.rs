@@ -16,30 +16,19 @@ mod imp {
     impl Reservation {
         /// Reserves `len` bytes, which take no memory until they are written to.
         pub(crate) fn new(len: usize) -> io::Result<Self> {
-            Ok(Self(MmapOptions::new().len(len).map_anon()?.into()))
+            let memory = MmapRaw::from(MmapOptions::new().len(len).map_anon()?);
+            // Rejected advice is not an error.
+            #[cfg(target_os = "linux")]
+            if let Err(error) = memory.advise(memmap2::Advice::HugePage) {
+                log::debug!("fp32 weights are not in huge pages: {error}");
+            }
+            Ok(Self(memory))
         }
 
         /// Address of the first byte, aligned to pages.
         pub(crate) fn start(&self) -> *mut u8 {
             self.0.as_mut_ptr()
         }
-
-        /// Takes the memory at once, in huge pages if possible: taking it page by page is slower
-        /// than writing to it. Rejected advice is not an error.
-        #[cfg(target_os = "linux")]
-        pub(crate) fn populate(&self) {
-            use memmap2::Advice::{HugePage, PopulateWrite};
-
-            for advice in [HugePage, PopulateWrite] {
-                if let Err(error) = self.0.advise(advice) {
-                    log::debug!("{advice:?} of memory for fp32 weights: {error}");
-                }
-            }
-        }
-
-        /// Does nothing: other systems have no such advice.
-        #[cfg(not(target_os = "linux"))]
-        pub(crate) fn populate(&self) {}
 
         /// Returns the memory to the system and keeps the addresses.
         ///
@@ -93,9 +82,6 @@ mod imp {
         pub(crate) fn start(&self) -> *mut u8 {
             self.start.as_ptr()
         }
-
-        /// Does nothing: the memory is always allocated.
-        pub(crate) fn populate(&self) {}
 
         /// Does nothing: the memory is always allocated.
         ///

@@ -5,10 +5,11 @@ use std::ptr::{self, NonNull};
 use xnnpack_sys as sys;
 
 use super::options::RuntimeOptions;
-use crate::fp16_weights::{Fp16Weights, Widened};
+use crate::fp16_weights::Widened;
 use crate::status::{Error, Result, check};
 use crate::subgraph::Subgraph;
 use crate::subgraph::raw::RawSubgraph;
+use crate::threadpool::ThreadPool;
 use crate::value::Shape;
 use crate::weights_cache::WeightsCache;
 use crate::weights_cache::probe::packed_size;
@@ -48,11 +49,12 @@ impl Compiled {
         let create = || {
             // XNNPACK modifies the subgraph that it creates a runtime from.
             let graph = RawSubgraph::new(subgraph, shapes)?;
+            let pool = options.threadpool.as_deref();
             let widened = match &options.weights_cache {
                 Some(_) => Vec::new(),
-                None => subgraph.fp16_weights().map(Fp16Weights::widen).collect(),
+                None => subgraph.fp16_weights().map(|weights| weights.widen(pool)).collect(),
             };
-            let pool = options.threadpool.as_ref().map_or(ptr::null_mut(), |pool| pool.raw());
+            let pool = pool.map_or(ptr::null_mut(), ThreadPool::raw);
             let mut raw = ptr::null_mut();
             // SAFETY: all handles are live, and the caller keeps them as long as the runtime. The
             // workspace is locked.

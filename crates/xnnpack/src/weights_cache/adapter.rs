@@ -67,9 +67,12 @@ impl Adapter {
         let offset = self.find(raw);
         if offset == NOT_FOUND {
             // XNNPACK reads this filter next, and no other one.
-            let weights = lock(&self.state).fp16_weights.get(&raw.kernel.addr()).cloned();
+            let state = lock(&self.state);
+            let weights = state.fp16_weights.get(&raw.kernel.addr()).cloned();
+            let pool = state.pool.clone();
+            drop(state);
             let widened = weights.map(|weights| {
-                let widened = weights.widen();
+                let widened = weights.widen(pool.as_deref());
                 self.tell_read(weights.data().bytes());
                 widened
             });

@@ -208,6 +208,7 @@ impl WeightsCache {
         state.nodes = HashMap::new();
         state.fp16_weights = HashMap::new();
         state.slab = Slab::default();
+        state.pool = None;
         result
     }
 
