@@ -4,9 +4,13 @@ mod litert;
 mod plugin;
 mod report;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 
 use anyhow::{Context, Result, ensure};
 
@@ -56,7 +60,7 @@ pub struct Args {
     report: PathBuf,
 }
 
-/// Counts and writes the report after each model.
+/// Counts with an emulator on each processor of this machine, and writes the report after each row.
 pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
     let counter = target.counter.as_ref().with_context(|| {
         format!("no emulator that counts instructions is known for {}", target.triple)
@@ -75,26 +79,63 @@ pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
     let out = root.join(&args.report);
     fs::create_dir_all(&out)?;
     let emulator = Emulator { counter, plugin: &plugin };
-    for model in &models {
-        for processor in &processors {
-            let ours = || {
-                emulator.count(processor, |options| {
-                    ours(target, counter.emulator, &xnn, options, model)
-                })
-            };
-            let theirs = |litert: &LiteRt| {
-                emulator.count(processor, |options| {
-                    litert.command(counter.emulator, options, model, RUNS)
-                })
-            };
-            let row = Row::new(model, processor, ours(), litert.as_ref().map(theirs));
-            println!("{row}");
-            report.push(row);
-        }
-        report.write(&out)?;
-    }
+    let count = |(model, processor): (&PathBuf, &'static Processor)| {
+        let ours = emulator
+            .count(processor, |options| ours(target, counter.emulator, &xnn, options, model));
+        let theirs = litert.as_ref().map(|litert| {
+            emulator
+                .count(processor, |options| litert.command(counter.emulator, options, model, RUNS))
+        });
+        Row::new(model, processor, ours, theirs)
+    };
+    let jobs: Vec<_> = models
+        .iter()
+        .flat_map(|model| processors.iter().map(move |&processor| (model, processor)))
+        .collect();
+    let emulators = thread::available_parallelism()?.get();
+    in_order(&jobs, emulators, count, |row| {
+        println!("{row}");
+        report.push(row);
+        report.write(&out)
+    })?;
     println!("{} is written", out.join(report::TEXT).display());
     Ok(())
+}
+
+/// Calls `work` with each job on `threads` threads, and `done` with the results in the order of the jobs. After an error of `done`,
+/// the jobs that have begun are the last.
+fn in_order<J: Copy + Sync, R: Send>(
+    jobs: &[J],
+    threads: usize,
+    work: impl Fn(J) -> R + Sync,
+    mut done: impl FnMut(R) -> Result<()>,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    let (next, work) = (&next, &work);
+    thread::scope(|scope| {
+        for sender in vec![sender; threads] {
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&job) = jobs.get(index) else { break };
+                    if sender.send((index, work(job))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        let mut early = BTreeMap::new();
+        let mut expected = 0;
+        for (index, result) in receiver {
+            early.insert(index, result);
+            while let Some(result) = early.remove(&expected) {
+                done(result)?;
+                expected += 1;
+            }
+        }
+        Ok(())
+    })
 }
 
 /// The emulator and its plugin.
@@ -139,4 +180,48 @@ fn ours(target: &Target, emulator: &str, xnn: &Path, options: &[String], model: 
         .arg(RUNS.to_string())
         .envs(target.runner_environment.iter().copied());
     command
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::time::Duration;
+
+    use anyhow::bail;
+
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_jobs() {
+        // Earlier jobs take longer.
+        let jobs: Vec<u64> = (0..20).collect();
+        for threads in [1, 3] {
+            let mut results = Vec::new();
+            let work = |job| {
+                thread::sleep(Duration::from_millis(20 - job));
+                job * 2
+            };
+            let done = |result| {
+                results.push(result);
+                Ok(())
+            };
+            in_order(&jobs, threads, work, done).unwrap();
+            assert_eq!(results, (0..20).map(|job| job * 2).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn an_error_ends_the_work() {
+        let begun = AtomicUsize::new(0);
+        let work = |job: u64| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(Duration::from_millis(5));
+            job
+        };
+        let jobs: Vec<u64> = (0..50).collect();
+        let done = |job| if job == 1 { bail!("the disk is full") } else { Ok(()) };
+        assert!(in_order(&jobs, 2, work, done).is_err());
+        assert!(begun.into_inner() < 50);
+    }
 }
