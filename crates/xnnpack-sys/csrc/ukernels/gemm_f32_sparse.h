@@ -66,6 +66,14 @@ static bool transpose(size_t mr, size_t depth, const float* a, size_t a_stride, 
   return quad_is_finite(sum);
 }
 
+// Computes an address once. GCC would compute a part of it for each vector, and could not load two vectors at once.
+static XNN_INLINE const float* one_address(const float* at) {
+#if defined(__GNUC__) && defined(__aarch64__)
+  __asm__("" : "+r"(at));
+#endif
+  return at;
+}
+
 // The packed numbers of a channel, and the inputs that are multiplied.
 struct channel {
   const float* weights;
@@ -79,8 +87,9 @@ static XNN_INLINE void multiply(
 {
   const size_t k = channel->places[place];
   const vfloat weight = VINT(set1_ps, channel->weights[k]);
+  const float* const column = one_address(columns[k]);
   UNROLL for (size_t i = 0; i < vectors; i++) {
-    sums[i] = vfloat_add_product(sums[i], VINT(loadu_ps, &columns[k][i * VECTOR_LANES]), weight);
+    sums[i] = vfloat_add_product(sums[i], VINT(loadu_ps, &column[i * VECTOR_LANES]), weight);
   }
 }
 
@@ -95,8 +104,9 @@ static XNN_INLINE void compute(
   UNROLL for (size_t j = 0; j < channels; j++) {
     const float* packed = f32_sparse_channel(w, j, depth);
     const uint16_t* places = f32_sparse_places_of(packed, depth);
-    channel[j] = every != NULL ? (struct channel) {packed + 1, every, depth}
-                               : (struct channel) {packed + 1, places + 1, places[0]};
+    const float* const weights = one_address(packed + 1);
+    channel[j] = every != NULL ? (struct channel) {weights, every, depth}
+                               : (struct channel) {weights, places + 1, places[0]};
     shared = min(shared, channel[j].count);
     UNROLL for (size_t i = 0; i < vectors; i++) {
       sums[j][i] = VINT(set1_ps, packed[0]);
