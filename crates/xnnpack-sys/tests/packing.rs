@@ -1,4 +1,4 @@
-//! Packing of 8-bit weights: the functions of `csrc/packing/pack_bytes.c` write what XNNPACK's write.
+//! Packing of 8-bit weights: the functions of `csrc/packing/pack_bytes.c` write what XNNPACK's write, and several threads what one writes.
 
 #![cfg(xnnpack_sys_own)]
 
@@ -6,7 +6,6 @@ use std::ffi::c_void;
 use std::ptr;
 
 use xnn_testing::Random;
-use xnnpack_sys as _;
 
 /// XNNPACK's `xnn_qu8_packing_params`, whose first field is all of `xnn_qs8_packing_params` (`csrc/layout.c`).
 #[repr(C)]
@@ -178,99 +177,89 @@ fn weights_are_packed_as_by_xnnpack() {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-mod amx {
-    use super::*;
+/// `struct xnnpack_sys_weights` of `csrc/packing/pack_slices.h`.
+#[repr(C)]
+struct Weights {
+    pack_gemm: *const c_void,
+    pack_conv: *const c_void,
+    groups: usize,
+    channels: usize,
+    positions: usize,
+    depth: usize,
+    nr: usize,
+    kr: usize,
+    sr: usize,
+    kernel: *const u8,
+    bias: *const i32,
+    packed: *mut u8,
+    extra_bytes: usize,
+    params: *const Params,
+    kernel_bytes: usize,
+    bias_bytes: usize,
+    packed_bytes: usize,
+}
 
-    /// A function that only C calls.
-    type Function = unsafe extern "C" fn();
+unsafe extern "C" {
+    fn xnnpack_sys_pack(weights: *const Weights);
+}
 
-    /// `struct xnnpack_sys_weights` of `csrc/packing/pack_slices.h`.
-    #[repr(C)]
-    struct Weights {
-        pack_gemm: Option<Function>,
-        pack_conv: Option<Function>,
-        groups: usize,
-        channels: usize,
-        positions: usize,
-        depth: usize,
-        nr: usize,
-        kr: usize,
-        sr: usize,
-        kernel: *const c_void,
-        bias: *const c_void,
-        packed: *mut c_void,
-        extra_bytes: usize,
-        params: *const c_void,
-        kernel_bytes: usize,
-        bias_bytes: usize,
-        packed_bytes: usize,
+/// The weights that the threads of a pool pack. Null packs all at once.
+fn pack_with_threads(case: &Case, pool: xnnpack_sys::pthreadpool_t) -> Vec<u8> {
+    let mut packed = case.packed();
+    let convolution = xnn_pack_qs8_conv_goki_w as *const c_void;
+    let weights = Weights {
+        pack_gemm: xnn_pack_qs8_gemm_goi_w as *const c_void,
+        pack_conv: if case.positions == 1 { ptr::null() } else { convolution },
+        groups: case.groups,
+        channels: case.channels,
+        positions: case.positions,
+        depth: case.depth,
+        nr: case.nr,
+        kr: case.kr,
+        sr: 1,
+        kernel: case.weights.as_ptr(),
+        bias: case.bias.as_ref().map_or(ptr::null(), |bias| bias.as_ptr()),
+        packed: packed.as_mut_ptr(),
+        extra_bytes: case.extra_bytes,
+        params: &raw const case.params,
+        // A size of 0 packs all weights at once.
+        kernel_bytes: if pool.is_null() { 0 } else { case.positions * case.depth },
+        bias_bytes: size_of::<i32>(),
+        packed_bytes: packed.len() / case.channels.div_ceil(case.nr) / case.nr,
+    };
+    // SAFETY: all memory has the sizes that are given, and the pool is live or null.
+    unsafe {
+        xnnpack_sys::pack_with(pool);
+        xnnpack_sys_pack(&raw const weights);
+        xnnpack_sys::pack_with(ptr::null_mut());
     }
+    packed
+}
 
-    unsafe extern "C" {
-        fn xnnpack_sys_pack(weights: *const Weights);
-        fn xnnpack_sys_pack_amx_goi();
-        fn xnnpack_sys_pack_amx_goki();
-    }
-
-    /// The functions for AMX have no instructions of it, so that processors with AVX512-VNNI run them.
-    #[test]
-    fn threads_pack_what_one_thread_packs() {
-        if !std::arch::is_x86_feature_detected!("avx512vnni") {
-            xnn_testing::skip(format_args!("this processor has no AVX512-VNNI"));
-            return;
+#[test]
+fn threads_pack_what_one_thread_packs() {
+    let mut random = Random::new(21);
+    // SAFETY: the pool is destroyed below.
+    let pool = unsafe { xnnpack_sys::pthreadpool_create(3) };
+    // Whole tiles, one channel more, and one less; more weights than one thread packs by itself.
+    for (channels, depth) in [(512, 600), (513, 601), (511, 1030), (1000, 300), (33, 9000)] {
+        for (positions, nr, kr) in [(1, 32, 4), (9, 32, 4), (1, 8, 8), (9, 16, 2)] {
+            let case = Case {
+                groups: 1,
+                channels,
+                depth,
+                nr,
+                extra_bytes: nr * 8,
+                weights: random.u8s(channels * positions * depth),
+                bias: Some((0..channels as i32).collect()),
+                ..Case::new(&mut random, kr, positions)
+            };
+            let (together, alone) =
+                (pack_with_threads(&case, pool), pack_with_threads(&case, ptr::null_mut()));
+            assert!(together == alone, "{channels} channels of {positions} x {depth}, nr {nr}");
+            assert!(together.iter().any(|&byte| byte != 0));
         }
-        let mut random = Random::new(21);
-        // SAFETY: the pool is destroyed below.
-        let pool = unsafe { xnnpack_sys::pthreadpool_create(3) };
-        // Whole tiles of 32 channels, one more, and one less; more weights than one thread packs by itself.
-        for (channels, depth) in [(512, 600), (513, 601), (511, 1030), (1000, 300), (33, 9000)] {
-            for positions in [1, 9] {
-                let mut case = Case::new(&mut random, 4, positions);
-                case.groups = 1;
-                case.channels = channels;
-                case.depth = depth;
-                case.nr = 32;
-                case.extra_bytes = case.nr * 8;
-                case.weights = random.u8s(channels * positions * depth);
-                case.bias = Some((0..channels as i32).collect());
-                let pack = |pool: xnnpack_sys::pthreadpool_t| {
-                    let mut packed = case.packed();
-                    let bias = case.bias.as_ref().map_or(ptr::null(), |bias| bias.as_ptr());
-                    let weights = Weights {
-                        pack_gemm: Some(xnnpack_sys_pack_amx_goi),
-                        pack_conv: (positions > 1).then_some(xnnpack_sys_pack_amx_goki),
-                        groups: 1,
-                        channels,
-                        positions,
-                        depth,
-                        nr: case.nr,
-                        kr: case.kr,
-                        sr: 1,
-                        kernel: case.weights.as_ptr().cast(),
-                        bias: bias.cast(),
-                        packed: packed.as_mut_ptr().cast(),
-                        extra_bytes: case.extra_bytes,
-                        params: (&raw const case.params).cast(),
-                        // A size of 0 packs all weights at once.
-                        kernel_bytes: if pool.is_null() { 0 } else { positions * depth },
-                        bias_bytes: size_of::<i32>(),
-                        packed_bytes: packed.len() / channels.div_ceil(case.nr) / case.nr,
-                    };
-                    // SAFETY: all memory has the sizes that are given, and the pool is live or null.
-                    unsafe {
-                        xnnpack_sys::pack_with(pool);
-                        xnnpack_sys_pack(&raw const weights);
-                        xnnpack_sys::pack_with(ptr::null_mut());
-                    }
-                    packed
-                };
-                let (together, alone) = (pack(pool), pack(ptr::null_mut()));
-                assert!(together == alone, "{channels} channels of {positions} x {depth} weights");
-                assert!(together.iter().any(|&byte| byte != 0));
-            }
-        }
-        // SAFETY: the pool is live, and nothing uses it.
-        unsafe { xnnpack_sys::pthreadpool_destroy(pool) };
     }
+    // SAFETY: the pool is live, and nothing uses it.
+    unsafe { xnnpack_sys::pthreadpool_destroy(pool) };
 }
