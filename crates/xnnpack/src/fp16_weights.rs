@@ -123,17 +123,14 @@ impl Shared {
         let pages = values.chunks(PAGE_FLOATS).zip(floats.chunks_mut(PAGE_FLOATS));
         let parts: Vec<_> =
             iter::once((first_values, first_floats)).chain(pages).map(Mutex::new).collect();
-        let widen = |(values, floats): &mut (&[f16], &mut [f32])| {
+        let widen = |part: &Mutex<(&[f16], &mut [f32])>| {
+            let (values, floats) = &mut *part.lock().unwrap_or_else(PoisonError::into_inner);
             // SAFETY: the memory is borrowed exclusively.
             unsafe { populate(floats.as_mut_ptr().cast(), size_of_val(*floats)) };
             values.convert_to_f32_slice(floats);
         };
-        let widen =
-            |part: &Mutex<_>| widen(&mut part.lock().unwrap_or_else(PoisonError::into_inner));
         match pool {
-            Some(pool) => {
-                pool.for_each(parts.len(), |part| parts.get(part).into_iter().for_each(widen))
-            }
+            Some(pool) => pool.for_each(parts.len(), |at| widen(&parts[at])),
             None => parts.iter().for_each(widen),
         }
     }

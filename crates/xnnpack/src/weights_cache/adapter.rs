@@ -69,7 +69,7 @@ impl Adapter {
             // XNNPACK reads this filter next, and no other one.
             let state = lock(&self.state);
             let weights = state.fp16_weights.get(&raw.kernel.addr()).cloned();
-            let pool = state.pool.clone();
+            let pool = state.slab.pool().cloned();
             drop(state);
             let widened = weights.map(|weights| {
                 let widened = weights.widen(pool.as_deref());

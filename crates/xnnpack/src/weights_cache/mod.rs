@@ -208,7 +208,6 @@ impl WeightsCache {
         state.nodes = HashMap::new();
         state.fp16_weights = HashMap::new();
         state.slab = Slab::default();
-        state.pool = None;
         result
     }
 

@@ -37,6 +37,11 @@ impl Slab {
         *self = Self { rest: BytesMut::new(), expected: bytes, pool, ready: 0 };
     }
 
+    /// The threads that fill the memory, if there are several.
+    pub(super) fn pool(&self) -> Option<&Arc<ThreadPool>> {
+        self.pool.as_ref()
+    }
+
     /// Returns memory for `size` bytes; `None` if memory is exhausted.
     pub(super) fn take(&mut self, size: usize) -> Option<Piece> {
         let padded = size.checked_add(EXTRA_BYTES)?;

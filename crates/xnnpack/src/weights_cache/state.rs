@@ -29,9 +29,7 @@ pub(super) struct State {
     pub(super) reserved: Option<Piece>,
     /// Allocator of that memory.
     pub(super) slab: Slab,
-    /// Threads of the runtime that is being created.
-    pub(super) pool: Option<Arc<ThreadPool>>,
-    /// Its nodes, by the address of their filter.
+    /// Nodes of the runtime that is being created, by the address of their filter.
     pub(super) nodes: HashMap<usize, Option<Filter>>,
     /// Its fp16 weights, by the address of their fp32 values.
     pub(super) fp16_weights: HashMap<usize, Fp16Weights>,
@@ -118,7 +116,6 @@ impl State {
         let is_new =
             !self.packed.keys().any(|at| at.subgraph == token) && !self.candidates.are_for(token);
         self.slab.expect(if is_new { subgraph.static_bytes() } else { 0 }, pool);
-        self.pool = pool.cloned();
     }
 
     /// Number of entries.
