@@ -3,6 +3,7 @@
 #include "config/config.h"
 
 #include "config/operators.h"
+#include "ukernels/copy_rows.h"
 #include "ukernels/transpose_x8.h"
 
 #if XNN_ARCH_X86_64
@@ -11,7 +12,7 @@
 // the first-level cache: with XNNPACK's tiles of 32, they are fetched again for the next tile.
 enum { TILE = 128 };
 
-static void choose_transpositions(struct xnn_transpose_config* config) {
+static void choose_tiles(struct xnn_transpose_config* config) {
   config->x8.tile_size = TILE;
   config->x16.tile_size = TILE;
   config->x32.tile_size = TILE;
@@ -20,8 +21,13 @@ static void choose_transpositions(struct xnn_transpose_config* config) {
   }
 }
 
-CHOICE(transpose, xnn_transpose_config, 1, xnn_init_transpose_config, true, choose_transpositions(transpose_configs))
-
 #else
-NO_CHOICE(transpose, xnn_transpose_config, xnn_init_transpose_config)
+static void choose_tiles(struct xnn_transpose_config* config) { (void) config; }
 #endif
+
+static void choose_transpositions(struct xnn_transpose_config* config) {
+  config->xx.variable_size_ukernel = xnnpack_sys_xx_transposev_ukernel;
+  choose_tiles(config);
+}
+
+CHOICE(transpose, xnn_transpose_config, 1, xnn_init_transpose_config, true, choose_transpositions(transpose_configs))

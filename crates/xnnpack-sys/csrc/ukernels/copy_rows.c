@@ -1,6 +1,7 @@
-// Copies of rows at a distance: slices, splits, concatenations and pads. XNNPACK calls memcpy for each row, and a function for each
-// row of a slice. A call takes longer than the few vectors of a short row.
+// Copies of rows at a distance: slices, splits, concatenations, pads, and transpositions that keep the innermost dimension. XNNPACK
+// calls memcpy for each row, and a function for each row of a slice. A call takes longer than the few vectors of a short row.
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -16,58 +17,74 @@
 // Bytes of a row that a thread takes at once if there are several threads.
 #define BYTES_AT_ONCE 4096
 
-struct rows {
-  const char* input;
-  size_t input_stride;
-  char* output;
-  size_t output_stride;
-  size_t count;
+// Bytes between the starts of neighbours, in the input and in the output.
+struct strides {
+  size_t input;
+  size_t output;
 };
 
-static void copy_long(struct rows rows, size_t bytes) {
-  for (size_t i = 0; i < rows.count; i++) {
-    memcpy(rows.output, rows.input, bytes);
-    rows.input += rows.input_stride;
-    rows.output += rows.output_stride;
+// Rows, or several groups of them.
+struct rows {
+  const char* input;
+  char* output;
+  size_t count;
+  struct strides next;
+  size_t groups;
+  struct strides next_group;
+};
+
+static inline void copy_long(const struct rows* rows, size_t bytes) {
+  for (size_t group = 0; group < rows->groups; group++) {
+    const char* from = rows->input + group * rows->next_group.input;
+    char* to = rows->output + group * rows->next_group.output;
+    for (size_t i = 0; i < rows->count; i++) {
+      memcpy(to, from, bytes);
+      from += rows->next.input;
+      to += rows->next.output;
+    }
   }
 }
 
 // Rows of more than half of `step` bytes: whole steps, and one that ends with the row.
-static inline void copy_short(struct rows rows, size_t bytes, size_t step) {
+static inline void copy_short(const struct rows* rows, size_t bytes, size_t step) {
   const size_t last = bytes - step;
-  for (size_t i = 0; i < rows.count; i++) {
-    for (size_t at = 0; at < last; at += step) {
-      memcpy(rows.output + at, rows.input + at, step);
+  for (size_t group = 0; group < rows->groups; group++) {
+    const char* from = rows->input + group * rows->next_group.input;
+    char* to = rows->output + group * rows->next_group.output;
+    for (size_t i = 0; i < rows->count; i++) {
+      for (size_t at = 0; at < last; at += step) {
+        memcpy(to + at, from + at, step);
+      }
+      memcpy(to + last, from + last, step);
+      from += rows->next.input;
+      to += rows->next.output;
     }
-    memcpy(rows.output + last, rows.input + last, step);
-    rows.input += rows.input_stride;
-    rows.output += rows.output_stride;
   }
 }
 
 // Memory of inputs and outputs does not overlap.
-static void copy(struct rows rows, size_t bytes) {
+static inline void copy(struct rows rows, size_t bytes) {
   // The size of a step is a constant in each call, so that the compiler copies it with one instruction.
   if (bytes > LONGEST) {
-    copy_long(rows, bytes);
+    copy_long(&rows, bytes);
   } else if (bytes >= VECTOR) {
-    copy_short(rows, bytes, VECTOR);
+    copy_short(&rows, bytes, VECTOR);
   } else if (bytes >= 8) {
-    copy_short(rows, bytes, 8);
+    copy_short(&rows, bytes, 8);
   } else if (bytes >= 4) {
-    copy_short(rows, bytes, 4);
+    copy_short(&rows, bytes, 4);
   } else {
-    copy_short(rows, bytes, 1);
+    copy_short(&rows, bytes, 1);
   }
 }
 
 void xnnpack_sys_compute_copied_rows(const struct univector_strided_context* context, size_t first, size_t rows) {
   const struct rows all = {
       .input = (const char*) context->x + first * context->x_stride,
-      .input_stride = context->x_stride,
       .output = (char*) context->y + first * context->y_stride,
-      .output_stride = context->y_stride,
       .count = rows,
+      .next = {context->x_stride, context->y_stride},
+      .groups = 1,
   };
   copy(all, context->n);
 }
@@ -75,16 +92,34 @@ void xnnpack_sys_compute_copied_rows(const struct univector_strided_context* con
 void xnnpack_sys_compute_sliced_groups(const struct slice_context* context, size_t group, size_t first, size_t rows) {
   const struct rows all = {
       .input = (const char*) context->input + group * context->input_stride[1] + first * context->input_stride[0],
-      .input_stride = context->input_stride[0],
       .output = (char*) context->output + group * context->output_stride[1] + first * context->output_stride[0],
-      .output_stride = context->output_stride[0],
       .count = rows,
+      .next = {context->input_stride[0], context->output_stride[0]},
+      .groups = 1,
   };
   copy(all, context->contiguous_size);
 }
 
 void xnnpack_sys_compute_sliced_rows(const struct slice_context* context, size_t first, size_t rows) {
   xnnpack_sys_compute_sliced_groups(context, 0, first, rows);
+}
+
+void xnnpack_sys_xx_transposev_ukernel(
+    const void* input, void* output, size_t input_row_stride, size_t output_row_stride, size_t input_element_stride,
+    size_t output_element_stride, size_t element_size, size_t block_width, size_t block_height)
+{
+  const struct strides along_width = {input_element_stride, output_row_stride};
+  const struct strides along_height = {input_row_stride, output_element_stride};
+  const bool wide = block_width > block_height;
+  const struct rows all = {
+      .input = input,
+      .output = output,
+      .count = wide ? block_width : block_height,
+      .next = wide ? along_width : along_height,
+      .groups = wide ? block_height : block_width,
+      .next_group = wide ? along_height : along_width,
+  };
+  copy(all, element_size);
 }
 
 size_t xnnpack_sys_rows_at_once(size_t bytes, pthreadpool_t threads) {

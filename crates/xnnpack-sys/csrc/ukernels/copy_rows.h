@@ -18,6 +18,12 @@ void xnnpack_sys_compute_sliced_rows(const struct slice_context* context, size_t
 void xnnpack_sys_compute_sliced_groups(
     const struct slice_context* context, size_t group, size_t first, size_t rows);
 
+// A microkernel of XNNPACK's type for transpositions of elements of any size: column j of row i of the output, `output_row_stride` and
+// `output_element_stride` apart, is row j and column i of the input.
+void xnnpack_sys_xx_transposev_ukernel(
+    const void* input, void* output, size_t input_row_stride, size_t output_row_stride, size_t input_element_stride,
+    size_t output_element_stride, size_t element_size, size_t block_width, size_t block_height);
+
 // The number of rows of this many bytes that a thread takes at once.
 size_t xnnpack_sys_rows_at_once(size_t bytes, pthreadpool_t threads);
 
