@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 149] = [
+pub const SOURCES: [Source; 157] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -44,6 +44,9 @@ pub const SOURCES: [Source; 149] = [
     Source { file: "csrc/ukernels/mean_f32_avx512f.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/sum_qs8_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/sum_qs8_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/sum_columns_x8_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/sum_columns_x8_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/sum_columns_x8_avx512skx.c", isas: &["avx512skx"] },
     Source { file: "csrc/hooks/optimize.c", isas: &[] },
     Source { file: "csrc/hooks/matmul_q8.c", isas: &[] },
     Source { file: "csrc/memory/outputs.c", isas: &[] },
@@ -54,6 +57,11 @@ pub const SOURCES: [Source; 149] = [
     Source { file: "csrc/hooks/product_q8.c", isas: &[] },
     Source { file: "csrc/hooks/quantize_qd8.c", isas: &[] },
     Source { file: "csrc/hooks/resize.c", isas: &[] },
+    Source { file: "csrc/ukernels/sign_f32.c", isas: &[] },
+    Source { file: "csrc/ukernels/sine_f32.c", isas: &[] },
+    Source { file: "csrc/ukernels/sine_f32_avx.c", isas: &["avx"] },
+    Source { file: "csrc/ukernels/sine_f32_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/sine_f32_avx512f.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/special_f32.c", isas: &[] },
     Source { file: "csrc/memory/workspace.c", isas: &[] },
     Source { file: "csrc/ukernels/resize_f32_sse41.c", isas: &["sse41"] },

@@ -501,6 +501,8 @@ const MEANS: Edit = Edit {
         ("xnn_init_f32_rdsum_config()", "xnnpack_sys_f32_mean_config()", 1),
         // Two bytes at a time overflow sums of 16 bits (csrc/ukernels/sum_qs8.c).
         ("xnn_init_qs8_rsum_config()", "xnnpack_sys_qs8_sum_config()", 1),
+        ("xnn_init_qs8_rdsum_config()", "xnnpack_sys_qs8_sum_columns_config()", 1),
+        ("xnn_init_qu8_rdsum_config()", "xnnpack_sys_qu8_sum_columns_config()", 1),
         (
             "reduce_op->compute[0].tile[1] = 2;",
             "reduce_op->compute[0].tile[1] = 1 + 4095 / axis_dim;",

@@ -15,7 +15,9 @@ const WHOLE_IMAGES: Edit = Edit {
         (
             "  max_pooling_op->compute[0].range[1] = output_height;\n",
             "  max_pooling_op->compute[0].range[1] = output_height;\n  \
-             xnnpack_sys_pool_images(max_pooling_op, batch_size, log2_input_element_size);\n",
+             if (!xnnpack_sys_pool_images(max_pooling_op, batch_size, log2_input_element_size)) {\n    \
+             return xnn_status_unsupported_parameter;\n  \
+             }\n",
             1,
         ),
     ],

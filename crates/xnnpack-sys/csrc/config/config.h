@@ -202,6 +202,12 @@ static XNN_INLINE bool has_avx512f(void) {
 static XNN_INLINE bool has_avx512f(void) { return false; }
 #endif
 
+#if AVX512F
+#define WITH_AVX512F(microkernel, otherwise) (has_avx512f() ? microkernel : otherwise)
+#else
+#define WITH_AVX512F(microkernel, otherwise) otherwise
+#endif
+
 #if AVX512SKX
 static XNN_INLINE bool has_avx512skx(void) {
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();

@@ -158,12 +158,6 @@ NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 
 #endif
 
-#if AVX512F
-#define WITH_AVX512F(microkernel, otherwise) (has_avx512f() ? microkernel : otherwise)
-#else
-#define WITH_AVX512F(microkernel, otherwise) otherwise
-#endif
-
 // A microkernel that there is for AVX512F, for AVX and for SSE4.1.
 #define OF_FLOATS(microkernel) \
   WITH_AVX512F( \

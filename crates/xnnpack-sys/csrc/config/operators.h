@@ -145,10 +145,13 @@ const struct xnn_ibilinear_config* xnnpack_sys_u8_ibilinear_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_f32_maxpool_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_s8_maxpool_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_u8_maxpool_config(void);
-// The microkernel of a maximum pooling for windows that are whole images, or NULL.
-xnnpack_sys_image_max_fn xnnpack_sys_image_max_function(enum xnn_operator_type type, size_t channels);
+// The microkernel of a maximum pooling for windows that are whole images, or of their negative elements, or NULL.
+xnnpack_sys_image_max_fn xnnpack_sys_image_max_function(
+    enum xnn_operator_type type, size_t channels, bool of_negative);
 const struct xnn_reduce_config* xnnpack_sys_f32_mean_config(void);
 const struct xnn_reduce_config* xnnpack_sys_qs8_sum_config(void);
+const struct xnn_reduce_config* xnnpack_sys_qs8_sum_columns_config(void);
+const struct xnn_reduce_config* xnnpack_sys_qu8_sum_columns_config(void);
 const struct xnn_reduce_config* xnnpack_sys_f32_range_config(void);
 
 // Functions of one and two operands.

@@ -29,19 +29,27 @@ CHOICE(u8_maxpool, xnn_maxpool_config, 1, xnn_init_u8_maxpool_config, has_sse41(
 CHOICE(s8_ibilinear, xnn_ibilinear_config, 1, xnn_init_s8_ibilinear_config, has_avx2(), CHOOSE_IBILINEAR(s8))
 CHOICE(u8_ibilinear, xnn_ibilinear_config, 1, xnn_init_u8_ibilinear_config, has_avx2(), CHOOSE_IBILINEAR(u8))
 
-#define IMAGE_MAX_OF_FLOATS (has_avx() ? xnnpack_sys_f32_image_max_ukernel__avx : xnnpack_sys_f32_image_max_ukernel__sse41)
+#define CHOOSE_IMAGE_MAX(name) \
+  switch (type) { \
+    case xnn_operator_type_max_pooling_nhwc_f32: \
+      return WITH_AVX512SKX( \
+          xnnpack_sys_f32_##name##_ukernel__avx512skx, \
+          (has_avx() ? xnnpack_sys_f32_##name##_ukernel__avx : xnnpack_sys_f32_##name##_ukernel__sse41)); \
+    case xnn_operator_type_max_pooling_nhwc_s8: return BASE_UKERNEL(xnnpack_sys_s8_##name##_ukernel); \
+    case xnn_operator_type_max_pooling_nhwc_u8: return BASE_UKERNEL(xnnpack_sys_u8_##name##_ukernel); \
+    default: return NULL; \
+  }
 
-xnnpack_sys_image_max_fn xnnpack_sys_image_max_function(enum xnn_operator_type type, size_t channels) {
+xnnpack_sys_image_max_fn xnnpack_sys_image_max_function(
+    enum xnn_operator_type type, size_t channels, bool of_negative)
+{
   if (!has_sse41()) {
     return NULL;
   }
-  switch (type) {
-    case xnn_operator_type_max_pooling_nhwc_f32:
-      return WITH_AVX512SKX(xnnpack_sys_f32_image_max_ukernel__avx512skx, IMAGE_MAX_OF_FLOATS);
-    case xnn_operator_type_max_pooling_nhwc_s8: return BASE_UKERNEL(xnnpack_sys_s8_image_max_ukernel);
-    case xnn_operator_type_max_pooling_nhwc_u8: return BASE_UKERNEL(xnnpack_sys_u8_image_max_ukernel);
-    default: return NULL;
+  if (of_negative) {
+    CHOOSE_IMAGE_MAX(image_max_of_negative)
   }
+  CHOOSE_IMAGE_MAX(image_max)
 }
 
 #else
@@ -51,8 +59,10 @@ NO_CHOICE(u8_maxpool, xnn_maxpool_config, xnn_init_u8_maxpool_config)
 NO_CHOICE(s8_ibilinear, xnn_ibilinear_config, xnn_init_s8_ibilinear_config)
 NO_CHOICE(u8_ibilinear, xnn_ibilinear_config, xnn_init_u8_ibilinear_config)
 
-xnnpack_sys_image_max_fn xnnpack_sys_image_max_function(enum xnn_operator_type type, size_t channels) {
-  if (channels != 1) {
+xnnpack_sys_image_max_fn xnnpack_sys_image_max_function(
+    enum xnn_operator_type type, size_t channels, bool of_negative)
+{
+  if (channels != 1 || of_negative) {
     return NULL;
   }
   switch (type) {

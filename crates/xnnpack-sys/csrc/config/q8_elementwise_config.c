@@ -7,6 +7,7 @@
 #include "ukernels/elementwise_qu8.h"
 #include "ukernels/q8_neon.h"
 #include "ukernels/qu8_wasmsimd.h"
+#include "ukernels/sum_columns_x8.h"
 #include "ukernels/sum_qs8.h"
 #include "xnnpack/lut.h"
 #include "xnnpack/microfnptr.h"
@@ -127,9 +128,19 @@ NO_CHOICE(qu8_multiply, xnn_binary_elementwise_config, xnn_init_qu8_vmul_config)
 #endif
 
 #if XNN_ARCH_X86_64
+#define SUM_COLUMNS(type) \
+  CHOICE( \
+      type##_sum_columns, xnn_reduce_config, 1, xnn_init_##type##_rdsum_config, has_sse41(), \
+      type##_sum_columns_configs[0].rd_ukernel = WITH_AVX512SKX( \
+          xnnpack_sys_##type##_rdsum_ukernel__avx512skx, BASE_UKERNEL(xnnpack_sys_##type##_rdsum_ukernel)))
+
+SUM_COLUMNS(qs8)
+SUM_COLUMNS(qu8)
 CHOICE(
     qs8_sum, xnn_reduce_config, 1, xnn_init_qs8_rsum_config, has_sse41() && !has_avx512skx(),
     qs8_sum_configs[0].ukernel = BASE_UKERNEL(xnnpack_sys_qs8_rsum_ukernel))
 #else
+NO_CHOICE(qs8_sum_columns, xnn_reduce_config, xnn_init_qs8_rdsum_config)
+NO_CHOICE(qu8_sum_columns, xnn_reduce_config, xnn_init_qu8_rdsum_config)
 NO_CHOICE(qs8_sum, xnn_reduce_config, xnn_init_qs8_rsum_config)
 #endif

@@ -5,7 +5,43 @@
 #include <stddef.h>
 
 #include "ukernels/choice_q8.h"
+#include "ukernels/sign_f32.h"
+#include "ukernels/sine_f32.h"
 #include "xnnpack/reference-config.h"
+
+#define UNARY_CONFIG(name, isa) \
+  static const struct xnn_unary_elementwise_config name##_##isa = { \
+      .ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_f32_v##name##_ukernel__##isa}
+#define SINES(isa) \
+  UNARY_CONFIG(sin, isa); \
+  UNARY_CONFIG(cos, isa)
+
+UNARY_CONFIG(sign, vector);
+SINES(vector);
+
+#if XNN_ARCH_X86_64
+SINES(avx);
+SINES(avx2);
+#if AVX512F
+SINES(avx512f);
+#endif
+
+#define SINE(name) \
+  WITH_AVX512F( \
+      &name##_avx512f, (has_avx2() ? &name##_avx2 : has_avx() ? &name##_avx : &name##_vector))
+#else
+#define SINE(name) &name##_vector
+#endif
+
+// Microkernels of floats, or NULL.
+static const struct xnn_unary_elementwise_config* f32_config(enum xnn_unary_operator op) {
+  switch (op) {
+    case xnn_unary_cosine: return SINE(cos);
+    case xnn_unary_sign: return &sign_vector;
+    case xnn_unary_sine: return SINE(sin);
+    default: return NULL;
+  }
+}
 
 const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
     enum xnn_unary_operator op, enum xnn_datatype input, enum xnn_datatype output)
@@ -15,6 +51,12 @@ const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
   }
   if (op == xnn_unary_convert && input == xnn_datatype_quint8 && output == xnn_datatype_quint8) {
     return xnnpack_sys_qu8_convert_config();
+  }
+  if (input == xnn_datatype_fp32 && output == xnn_datatype_fp32) {
+    const struct xnn_unary_elementwise_config* config = f32_config(op);
+    if (config != NULL) {
+      return config;
+    }
   }
   return xnn_init_unary_reference_config(op, input, output);
 }

@@ -39,6 +39,9 @@
 // Node of a fully connected layer: many of its fp32 weights are 0. `FLAG_SPARSE_WEIGHTS` in `src/lib.rs`.
 #define XNNPACK_SYS_SPARSE_WEIGHTS (UINT32_C(1) << 22)
 
+// Node and operator of a maximum pooling: it finds the maximum of the negative elements of its input.
+#define XNNPACK_SYS_OF_NEGATIVE (UINT32_C(1) << 21)
+
 // Removes `flag` from `flags`, because it is not one of XNNPACK's, and returns whether it was there.
 static inline bool xnnpack_sys_take_flag(uint32_t* flags, uint32_t flag) {
   const bool is_set = (*flags & flag) != 0;
@@ -48,7 +51,7 @@ static inline bool xnnpack_sys_take_flag(uint32_t* flags, uint32_t flag) {
 
 // All flags of nodes and operators in xnnpack.h are below these bits. (XNN_FLAG_NO_OPERATOR_FUSION and XNN_FLAG_SLINKY_ENABLED,
 // which are not, are flags of runtimes.)
-#define XNNPACK_SYS_FIRST_FLAG XNNPACK_SYS_SPARSE_WEIGHTS
+#define XNNPACK_SYS_FIRST_FLAG XNNPACK_SYS_OF_NEGATIVE
 _Static_assert(
     (XNN_FLAG_HINT_SPARSE_INFERENCE | XNN_FLAG_HINT_FP16_INFERENCE | XNN_FLAG_FORCE_FP16_INFERENCE |
      XNN_FLAG_BASIC_PROFILING | XNN_FLAG_JIT | XNN_FLAG_DEPTHWISE_CONVOLUTION | XNN_FLAG_TRANSPOSE_WEIGHTS |

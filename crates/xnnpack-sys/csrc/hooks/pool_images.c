@@ -6,9 +6,11 @@
 #include <stdbool.h>
 
 #include "config/operators.h"
+#include "hooks/flags.h"
 #include "xnnpack/common.h"
 #include "xnnpack/compute.h"
 #include "xnnpack/math.h"
+#include "xnnpack/subgraph.h"
 
 // Bytes of images that a thread computes in turn.
 #define BYTES_IN_TURN 16384
@@ -33,10 +35,11 @@ static void compute_images(const struct max_pooling_context* context, size_t ima
       (void*) ((uintptr_t) context->output + image * context->output_batch_stride), &context->params);
 }
 
-void xnnpack_sys_pool_images(xnn_operator_t op, size_t batch_size, uint32_t log2_element_size) {
-  const xnnpack_sys_image_max_fn function = xnnpack_sys_image_max_function(op->type, op->channels);
+bool xnnpack_sys_pool_images(xnn_operator_t op, size_t batch_size, uint32_t log2_element_size) {
+  const bool of_negative = (op->flags & XNNPACK_SYS_OF_NEGATIVE) != 0;
+  const xnnpack_sys_image_max_fn function = xnnpack_sys_image_max_function(op->type, op->channels, of_negative);
   if (function == NULL || !are_neighbours(op)) {
-    return;
+    return !of_negative;
   }
   struct max_pooling_context* context = &op->context.max_pooling;
   context->ukernel = (xnn_maxpool_ukernel_fn) (any_fn) function;
@@ -48,4 +51,75 @@ void xnnpack_sys_pool_images(xnn_operator_t op, size_t batch_size, uint32_t log2
       .range = {batch_size * op->output_height},
       .tile = {max(BYTES_IN_TURN / context->input_batch_stride, 1)},
   };
+  return true;
+}
+
+static enum xnn_operator_type operator_type_of(enum xnn_datatype datatype) {
+  switch (datatype) {
+    case xnn_datatype_fp32: return xnn_operator_type_max_pooling_nhwc_f32;
+    case xnn_datatype_qint8: return xnn_operator_type_max_pooling_nhwc_s8;
+    case xnn_datatype_quint8: return xnn_operator_type_max_pooling_nhwc_u8;
+    default: return xnn_operator_type_invalid;
+  }
+}
+
+// Whether a pooling has one window as large as the image, and a microkernel for negative elements.
+static bool is_of_images(const struct xnn_node* node, const struct xnn_value* input) {
+  const size_t* dims = input->shape.dim;
+  return node->type == xnn_node_type_max_pooling_2d && input->shape.num_dims == 4 &&
+      node->params.pooling_2d.pooling_height == dims[1] && node->params.pooling_2d.pooling_width == dims[2] &&
+      xnnpack_sys_image_max_function(operator_type_of(input->datatype), dims[3], /*of_negative=*/true) != NULL;
+}
+
+// Whether a node negates numbers by flipping bits: the sign of floats, and all bits of integers.
+static bool flips_bits(const struct xnn_node* node, const struct xnn_value* values) {
+  if (node->type != xnn_node_type_unary_elementwise || node->unary_operator != xnn_unary_negate) {
+    return false;
+  }
+  const struct xnn_value* input = &values[node->inputs[0]];
+  const struct xnn_value* output = &values[node->outputs[0]];
+  const int32_t sum = input->quantization.zero_point + output->quantization.zero_point;
+  switch (input->datatype) {
+    case xnn_datatype_fp32: return output->datatype == xnn_datatype_fp32;
+    case xnn_datatype_qint8: return sum == -1 && input->quantization.scale == output->quantization.scale;
+    case xnn_datatype_quint8: return sum == UINT8_MAX && input->quantization.scale == output->quantization.scale;
+    default: return false;
+  }
+}
+
+// The node that computes a value that just one node reads, or NULL.
+static struct xnn_node* only_for_one(const struct xnn_subgraph* subgraph, uint32_t id) {
+  const struct xnn_value* value = &subgraph->values[id];
+  const bool is_computed = xnn_value_is_internal(value) && !xnn_value_is_persistent(value) &&
+      !xnn_value_is_static(value) && value->producer < subgraph->num_nodes;
+  return is_computed && value->num_consumers == 1 ? &subgraph->nodes[value->producer] : NULL;
+}
+
+void xnnpack_sys_negate_in_poolings(xnn_subgraph_t subgraph) {
+  xnn_subgraph_analyze_consumers_and_producers(subgraph);
+  bool is_changed = false;
+  for (uint32_t i = 0; i < subgraph->num_nodes; i++) {
+    struct xnn_node* pooling = &subgraph->nodes[i];
+    if (!is_of_images(pooling, &subgraph->values[pooling->inputs[0]])) {
+      continue;
+    }
+    struct xnn_node* reader = pooling;
+    struct xnn_node* writer = only_for_one(subgraph, reader->inputs[0]);
+    while (writer != NULL && writer->type == xnn_node_type_static_reshape) {
+      reader = writer;
+      writer = only_for_one(subgraph, reader->inputs[0]);
+    }
+    if (writer == NULL || !flips_bits(writer, subgraph->values)) {
+      continue;
+    }
+    const uint32_t negative = reader->inputs[0];
+    reader->inputs[0] = writer->inputs[0];
+    pooling->flags |= XNNPACK_SYS_OF_NEGATIVE;
+    xnn_value_clear(&subgraph->values[negative]);
+    xnn_node_clear(writer);
+    is_changed = true;
+  }
+  if (is_changed) {
+    xnn_subgraph_analyze_consumers_and_producers(subgraph);
+  }
 }

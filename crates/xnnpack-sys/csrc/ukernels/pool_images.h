@@ -1,6 +1,6 @@
 // Maxima of whole images, for each channel: included by a file for each instruction set, which defines `ISA`.
 //
-// Reductions are pooled this way, too: a row is an image of one channel. XNNPACK's microkernels read an address for each pixel, and take
+// Reductions are pooled this way, too: a row is an image of one channel, and a minimum is a maximum of negative elements. XNNPACK's microkernels read an address for each pixel, and take
 // four or 16 channels at a time in passes of eight pixels through a buffer. Here the pixels of an image follow each other in memory.
 // Results are the same. NaN is ignored, as in TFLite's reference kernels.
 
@@ -20,7 +20,27 @@ enum { CHAINS = 8, VECTORS = 4 };
 
 #define UNROLL _Pragma("GCC unroll 8")
 
-// `kind`, `vectors` and `chains` are constants wherever these functions are inlined.
+// Elements of an image. If they `are_negative`, the maximum is that of their negatives: the negative of their minimum.
+struct elements {
+  enum kind kind;
+  bool are_negative;
+};
+
+// The larger of elements and of those found before, or the smaller.
+static XNN_INLINE vint better(struct elements of, vint elements, vint found) {
+  return of.are_negative ? smaller(of.kind, elements, found) : larger(of.kind, elements, found);
+}
+
+// Negates elements. Of integers all bits are flipped: the negative has a zero point of its own.
+static XNN_INLINE vint negated(struct elements of, vint elements) {
+  if (!of.are_negative) {
+    return elements;
+  }
+  const vint bits = VINT(set1_epi32, of.kind == FLOATS ? INT32_MIN : -1);
+  return vint_of_bits(VINT(xor_ps, vfloat_of_bits(elements), vfloat_of_bits(bits)));
+}
+
+// `kind`, `of`, `vectors` and `chains` are constants wherever these functions are inlined.
 static XNN_INLINE __m128i larger_of_16(enum kind kind, __m128i a, __m128i b) {
   switch (kind) {
     case FLOATS: return _mm_castps_si128(_mm_max_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)));
@@ -41,9 +61,10 @@ static XNN_INLINE vint load_some(const uint8_t* from, size_t bytes, vint low) {
 #endif
 }
 
-// Finds the maxima of `low` and a number of vectors side by side, over pixels that are `stride` bytes apart.
+// Finds the maxima of `low` and a number of vectors side by side, over pixels that are `stride` bytes apart. If elements are negative,
+// `low` is, too, and the result is not negated.
 static XNN_INLINE void find_largest(
-    enum kind kind, size_t vectors, const uint8_t* from, size_t stride, size_t pixels, vint low, vint* most)
+    struct elements of, size_t vectors, const uint8_t* from, size_t stride, size_t pixels, vint low, vint* most)
 {
   const size_t chains = CHAINS / vectors;
   vint found[CHAINS][VECTORS];
@@ -55,21 +76,21 @@ static XNN_INLINE void find_largest(
   for (; pixels >= chains; pixels -= chains) {
     UNROLL for (size_t chain = 0; chain < chains; chain++) {
       UNROLL for (size_t i = 0; i < vectors; i++) {
-        found[chain][i] = larger(kind, vint_load(from + i * VECTOR), found[chain][i]);
+        found[chain][i] = better(of, vint_load(from + i * VECTOR), found[chain][i]);
       }
       from += stride;
     }
   }
   for (; pixels > 0; pixels--) {
     UNROLL for (size_t i = 0; i < vectors; i++) {
-      found[0][i] = larger(kind, vint_load(from + i * VECTOR), found[0][i]);
+      found[0][i] = better(of, vint_load(from + i * VECTOR), found[0][i]);
     }
     from += stride;
   }
   UNROLL for (size_t i = 0; i < vectors; i++) {
     UNROLL for (size_t half = chains / 2; half > 0; half /= 2) {
       UNROLL for (size_t chain = 0; chain < half; chain++) {
-        found[chain][i] = larger(kind, found[chain + half][i], found[chain][i]);
+        found[chain][i] = better(of, found[chain + half][i], found[chain][i]);
       }
     }
     most[i] = found[0][i];
@@ -78,83 +99,84 @@ static XNN_INLINE void find_largest(
 
 // Stores the maxima of a number of vectors of channels.
 static XNN_INLINE void store_channels(
-    enum kind kind, size_t vectors, const uint8_t* from, size_t stride, size_t pixels, const struct bounds* bounds,
+    struct elements of, size_t vectors, const uint8_t* from, size_t stride, size_t pixels, const struct bounds* bounds,
     uint8_t* to)
 {
   vint most[VECTORS];
-  find_largest(kind, vectors, from, stride, pixels, bounds->low, most);
+  find_largest(of, vectors, from, stride, pixels, bounds->low, most);
   UNROLL for (size_t i = 0; i < vectors; i++) {
-    vint_store(to + i * VECTOR, smaller(kind, most[i], bounds->high));
+    vint_store(to + i * VECTOR, smaller(of.kind, negated(of, most[i]), bounds->high));
   }
 }
 
 // Stores the maxima of less than a vector of channels. Vectors have elements of the next pixels behind them, which are not stored.
 static XNN_INLINE void store_few_channels(
-    enum kind kind, const uint8_t* from, size_t stride, size_t pixels, const struct bounds* bounds, uint8_t* to)
+    struct elements of, const uint8_t* from, size_t stride, size_t pixels, const struct bounds* bounds, uint8_t* to)
 {
   const size_t bytes = stride * pixels;
   const size_t whole = bytes >= VECTOR ? (bytes - VECTOR) / stride + 1 : 0;
   vint most;
-  find_largest(kind, 1, from, stride, whole, bounds->low, &most);
+  find_largest(of, 1, from, stride, whole, bounds->low, &most);
   for (size_t pixel = whole; pixel < pixels; pixel++) {
-    most = larger(kind, load_some(from + pixel * stride, stride, bounds->low), most);
+    most = better(of, load_some(from + pixel * stride, stride, bounds->low), most);
   }
   uint8_t some[VECTOR];
-  vint_store(some, smaller(kind, most, bounds->high));
+  vint_store(some, smaller(of.kind, negated(of, most), bounds->high));
   memcpy(to, some, stride);
 }
 
 // Stores the maximum of a row.
 static XNN_INLINE void store_row(
-    enum kind kind, const uint8_t* from, size_t bytes, const struct bounds* bounds, uint8_t* to)
+    struct elements of, const uint8_t* from, size_t bytes, const struct bounds* bounds, uint8_t* to)
 {
   const size_t whole = bytes / VECTOR;
   const size_t rest = bytes % VECTOR;
   vint most;
-  find_largest(kind, 1, from, VECTOR, whole, bounds->low, &most);
+  find_largest(of, 1, from, VECTOR, whole, bounds->low, &most);
   if (rest != 0) {
     // The last vector overlaps the one before it.
     const vint last = whole != 0 ? vint_load(from + bytes - VECTOR) : load_some(from, rest, bounds->low);
-    most = larger(kind, last, most);
+    most = better(of, last, most);
   }
-  most = smaller(kind, most, bounds->high);
+  most = smaller(of.kind, negated(of, most), bounds->high);
   __m128i parts[VECTOR / sizeof(__m128i)];
   vint_store(parts, most);
   __m128i lanes = parts[0];
   UNROLL for (size_t i = 1; i < VECTOR / sizeof(__m128i); i++) {
-    lanes = larger_of_16(kind, parts[i], lanes);
+    lanes = larger_of_16(of.kind, parts[i], lanes);
   }
-  lanes = larger_of_16(kind, _mm_srli_si128(lanes, 8), lanes);
-  lanes = larger_of_16(kind, _mm_shuffle_epi32(lanes, 1), lanes);
-  if (kind != FLOATS) {
-    lanes = larger_of_16(kind, _mm_srli_epi32(lanes, 16), lanes);
-    lanes = larger_of_16(kind, _mm_srli_epi16(lanes, 8), lanes);
+  lanes = larger_of_16(of.kind, _mm_srli_si128(lanes, 8), lanes);
+  lanes = larger_of_16(of.kind, _mm_shuffle_epi32(lanes, 1), lanes);
+  if (of.kind != FLOATS) {
+    lanes = larger_of_16(of.kind, _mm_srli_epi32(lanes, 16), lanes);
+    lanes = larger_of_16(of.kind, _mm_srli_epi16(lanes, 8), lanes);
   }
   const int32_t result = _mm_cvtsi128_si32(lanes);
-  memcpy(to, &result, kind == FLOATS ? sizeof(float) : 1);
+  memcpy(to, &result, of.kind == FLOATS ? sizeof(float) : 1);
 }
 
 static XNN_INLINE void pool(
-    enum kind kind, size_t images, size_t pixels, size_t channels, const uint8_t* input, uint8_t* output,
+    struct elements of, size_t images, size_t pixels, size_t channels, const uint8_t* input, uint8_t* output,
     struct bounds bounds)
 {
   assert(images != 0 && pixels != 0 && channels != 0);
-  const size_t element = kind == FLOATS ? sizeof(float) : 1;
+  bounds.low = negated(of, bounds.low);
+  const size_t element = of.kind == FLOATS ? sizeof(float) : 1;
   const size_t stride = channels * element;
   for (; images > 0; images--) {
     if (channels == 1) {
-      store_row(kind, input, pixels * element, &bounds, output);
+      store_row(of, input, pixels * element, &bounds, output);
     } else if (stride < VECTOR) {
-      store_few_channels(kind, input, stride, pixels, &bounds, output);
+      store_few_channels(of, input, stride, pixels, &bounds, output);
     } else {
       size_t at = 0;
       for (; at + VECTORS * VECTOR <= stride; at += VECTORS * VECTOR) {
-        store_channels(kind, VECTORS, input + at, stride, pixels, &bounds, output + at);
+        store_channels(of, VECTORS, input + at, stride, pixels, &bounds, output + at);
       }
       for (; at < stride; at += VECTOR) {
         // The last vector overlaps the one before it.
         at = min(at, stride - VECTOR);
-        store_channels(kind, 1, input + at, stride, pixels, &bounds, output + at);
+        store_channels(of, 1, input + at, stride, pixels, &bounds, output + at);
       }
     }
     input += pixels * stride;
@@ -162,23 +184,23 @@ static XNN_INLINE void pool(
   }
 }
 
+#define IMAGE_MAXIMA(type, kind, parameters, bounds_of) \
+  IMAGE_MAX(WITH_ISA(xnnpack_sys_##type##_image_max_ukernel__)) { \
+    const struct elements of = {kind, false}; \
+    pool(of, images, pixels, channels, input, output, bounds_of((const parameters*) params)); \
+  } \
+  IMAGE_MAX(WITH_ISA(xnnpack_sys_##type##_image_max_of_negative_ukernel__)) { \
+    const struct elements of = {kind, true}; \
+    pool(of, images, pixels, channels, input, output, bounds_of((const parameters*) params)); \
+  }
+
 // AVX2 has no other instructions for floats than AVX.
 #if defined(__AVX512F__) || !defined(__AVX2__)
-IMAGE_MAX(WITH_ISA(xnnpack_sys_f32_image_max_ukernel__)) {
-  const union xnn_f32_minmax_params* bounds = params;
-  pool(FLOATS, images, pixels, channels, input, output, BOUNDS_OF_FLOATS(bounds));
-}
+IMAGE_MAXIMA(f32, FLOATS, union xnn_f32_minmax_params, BOUNDS_OF_FLOATS)
 #endif
 
 // AVX512 compares half as many vectors of bytes at once, and is slower for rows.
 #if !defined(__AVX512F__) && !defined(WITHOUT_INTEGERS)
-IMAGE_MAX(WITH_ISA(xnnpack_sys_s8_image_max_ukernel__)) {
-  const struct xnn_s8_minmax_params* bounds = params;
-  pool(SIGNED, images, pixels, channels, input, output, BOUNDS_OF_BYTES(bounds));
-}
-
-IMAGE_MAX(WITH_ISA(xnnpack_sys_u8_image_max_ukernel__)) {
-  const struct xnn_u8_minmax_params* bounds = params;
-  pool(UNSIGNED, images, pixels, channels, input, output, BOUNDS_OF_BYTES(bounds));
-}
+IMAGE_MAXIMA(s8, SIGNED, struct xnn_s8_minmax_params, BOUNDS_OF_BYTES)
+IMAGE_MAXIMA(u8, UNSIGNED, struct xnn_u8_minmax_params, BOUNDS_OF_BYTES)
 #endif

@@ -12,13 +12,18 @@
 
 typedef IMAGE_MAX((*xnnpack_sys_image_max_fn));
 
-IMAGE_MAX(xnnpack_sys_f32_image_max_ukernel__sse41);
-IMAGE_MAX(xnnpack_sys_f32_image_max_ukernel__avx);
-IMAGE_MAX(xnnpack_sys_f32_image_max_ukernel__avx512skx);
-IMAGE_MAX(xnnpack_sys_s8_image_max_ukernel__sse41);
-IMAGE_MAX(xnnpack_sys_s8_image_max_ukernel__avx2);
-IMAGE_MAX(xnnpack_sys_u8_image_max_ukernel__sse41);
-IMAGE_MAX(xnnpack_sys_u8_image_max_ukernel__avx2);
+// The second finds the maxima of negative elements: of -x, or of integers with all bits flipped.
+#define IMAGE_MAXIMA_OF(type, isa) \
+  IMAGE_MAX(xnnpack_sys_##type##_image_max_ukernel__##isa); \
+  IMAGE_MAX(xnnpack_sys_##type##_image_max_of_negative_ukernel__##isa)
+
+IMAGE_MAXIMA_OF(f32, sse41);
+IMAGE_MAXIMA_OF(f32, avx);
+IMAGE_MAXIMA_OF(f32, avx512skx);
+IMAGE_MAXIMA_OF(s8, sse41);
+IMAGE_MAXIMA_OF(s8, avx2);
+IMAGE_MAXIMA_OF(u8, sse41);
+IMAGE_MAXIMA_OF(u8, avx2);
 
 // Every processor. One channel.
 IMAGE_MAX(xnnpack_sys_s8_image_max_ukernel__rows);

@@ -10,12 +10,23 @@
 #include "ukernels/blocks_x86.h"
 #include "ukernels/with_isa.h"
 
+// Adds the bytes of a vector to sums.
+static XNN_INLINE vint add_bytes(vint sums, vint bytes) {
+  return VINT(add_epi64, sums, VINT(sad_epu8, flip_sign(true, bytes), vint_zero()));
+}
+
 void WITH_ISA(xnnpack_sys_qs8_rsum_ukernel__)(size_t batch, const void* input, void* output, const void* params) {
+  enum { VECTORS = 4 };
+  const int8_t* from = input;
   vint sums = vint_zero();
   size_t at = 0;
+  for (; batch - at >= VECTORS * sizeof(vint); at += VECTORS * sizeof(vint)) {
+    _Pragma("GCC unroll 4") for (size_t i = 0; i < VECTORS; i++) {
+      sums = add_bytes(sums, vint_load(from + at + i * sizeof(vint)));
+    }
+  }
   for (; at < batch; at += sizeof(vint)) {
-    const vint bytes = load_block((const int8_t*) input + at, batch - at);
-    sums = VINT(add_epi64, sums, VINT(sad_epu8, flip_sign(true, bytes), vint_zero()));
+    sums = add_bytes(sums, load_block(from + at, batch - at));
   }
   int64_t parts[sizeof(vint) / sizeof(int64_t)];
   vint_store(parts, sums);

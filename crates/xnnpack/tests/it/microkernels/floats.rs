@@ -1,5 +1,7 @@
 //! Functions of floats, and maxima of rows.
 
+use std::f32::consts::{FRAC_2_PI, FRAC_PI_2};
+
 use super::{one_in, one_to};
 use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
@@ -81,6 +83,36 @@ fn roots() {
             let near = error <= f64::from(f32::EPSILON) || f64::from(y) == expected;
             assert!(near, "1 / sqrt({x}) is {y}, off by {error}");
         }
+    }
+}
+
+/// Sines and cosines of angles around multiples of a quarter of a circle, and of others.
+#[test]
+fn sines() {
+    let random = &mut Random::new(28);
+    let quarters = |x: f32| (x * FRAC_2_PI).round() * FRAC_PI_2;
+    let any = |x: f32| x;
+    for length in LENGTHS.into_iter().chain([5000]) {
+        for range in [0.7, 3.2, 100.0, 8191.0, 1e6] {
+            for of in [any, quarters] {
+                let data: Vec<f32> =
+                    random.f32s(length, -range, range).into_iter().map(of).collect();
+                check_sines(UnaryOp::Sine, f64::sin, &data);
+                check_sines(UnaryOp::Cosine, f64::cos, &data);
+            }
+        }
+    }
+    let zeros = run::<f32>(UnaryOp::Sine, Datatype::F32, &[-0.0, 0.0]);
+    assert!(zeros[0].is_sign_negative() && zeros[1].is_sign_positive(), "{zeros:?}");
+}
+
+fn check_sines(op: UnaryOp, function: fn(f64) -> f64, data: &[f32]) {
+    for (x, y) in data.iter().zip(run::<f32>(op, Datatype::F32, data)) {
+        let expected = function(f64::from(*x));
+        let error = (f64::from(y) - expected).abs();
+        // One and a half to three units in the last place.
+        let tolerance = 1.5 * expected.abs() * f64::from(f32::EPSILON);
+        assert!(error <= tolerance, "{op:?} of {x} is {y}, off by {error}");
     }
 }
 

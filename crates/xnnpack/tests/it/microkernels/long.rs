@@ -102,20 +102,39 @@ fn means_of_many_bytes() {
     for count in [100, 253, 4096, 4127, 4128, 4200, 8191, 8256, 9216, 16_384, 16_390, 49_152] {
         for range in [-128..=-128, 127..=127, -128..=-70, 60..=127, -128..=127] {
             for axis in [0, 1] {
-                check_means(count, axis, range.clone(), random);
+                check_means([count, 3], axis, range.clone(), random);
+            }
+        }
+    }
+}
+
+/// Rows of whole vectors of channels and of some more, and as many as fit sums of 16 bits, one
+/// more, and several times as many.
+#[test]
+fn means_over_rows_of_bytes() {
+    let random = &mut Random::new(31);
+    let wide = [48, 63, 64, 65, 95, 96, 127, 128, 129, 191, 192, 193, 255, 256, 257, 300];
+    for channels in (1..=40).chain(wide) {
+        for rows in [1, 2, 7, 49, 255, 256, 257, 600] {
+            for range in [-128..=-128, 127..=127, -128..=127] {
+                check_means([rows, channels], 0, range, random);
             }
         }
     }
 }
 
 /// Means of int8, and of the same integers plus 128 as uint8.
-fn check_means(count: usize, axis: usize, range: RangeInclusive<i32>, random: &mut Random) {
-    const MEANS: usize = 3;
+fn check_means(
+    [count, means]: [usize; 2],
+    axis: usize,
+    range: RangeInclusive<i32>,
+    random: &mut Random,
+) {
     let (least, choices) = (*range.start(), (range.end() - range.start() + 1) as usize);
     let mut next = || least + random.below(choices) as i32;
-    let elements: Vec<i32> = (0..MEANS * count).map(|_| next()).collect();
+    let elements: Vec<i32> = (0..means * count).map(|_| next()).collect();
     let (dims, [step, skip]) =
-        if axis == 0 { ([count, MEANS], [MEANS, 1]) } else { ([MEANS, count], [1, count]) };
+        if axis == 0 { ([count, means], [means, 1]) } else { ([means, count], [1, count]) };
     let (op, axes, flags) = (ReduceOp::Mean, vec![axis as i64], Flags::NONE);
 
     let signed: Vec<i8> = elements.iter().map(|&x| x as i8).collect();
@@ -128,7 +147,7 @@ fn check_means(count: usize, axis: usize, range: RangeInclusive<i32>, random: &m
     let unsigned: Vec<u8> = elements.iter().map(|&x| (x + 128) as u8).collect();
     let mut fixture = Fixture::new();
     let input = fixture.input(quint8(&dims, 128, 1.0), &unsigned);
-    let output = fixture.output(quint8(&[MEANS], 128, 1.0));
+    let output = fixture.output(quint8(&[means], 128, 1.0));
     let unsigned = fixture.node(StaticReduce { op, axes, input, output, flags }).run::<u8>();
 
     for (at, (signed, unsigned)) in signed.into_iter().zip(unsigned).enumerate() {

@@ -6,7 +6,7 @@ use crate::fixture::{Fixture, any_f32, assert_close, f32};
 use xnn_testing::Random;
 use xnnpack::{
     AveragePool2d, Datatype, Element, Flags, MaxPool2d, OutputRange, Padding2d, Quantization,
-    RuntimeOptions, TensorSpec, ValueId,
+    RuntimeOptions, TensorSpec, Unary, UnaryOp, ValueId,
 };
 
 /// Window sizes, including those of specialized microkernels.
@@ -229,4 +229,72 @@ fn windows_of_uint8() {
     let range = OutputRange { min: -50.0, max: 70.0 };
     let all = |random: &mut Random| random.i8s(1)[0] as u8;
     check_integers(Datatype::Quint8, 125, all, [75, 195], range);
+}
+
+/// Minima, which are the negatives of the maxima of negative elements. Windows of whole images
+/// negate the elements themselves, if the zero point of the negatives allows that.
+#[test]
+fn minima_of_floats() {
+    let random = &mut Random::new(32);
+    let windows = poolings(&[1, 3, 17], random);
+    for pooling in windows.into_iter().chain(rows()).chain(whole_images(random)) {
+        let data = random.f32s(pooling.elements(), -20.0, 20.0);
+        let actual = minima(&pooling, f32(&pooling.dims()), any_f32(), &data);
+        let least = |window: Vec<f32>| window.into_iter().fold(f32::INFINITY, f32::min);
+        let expected: Vec<f32> = pooling.windows(&data).into_iter().map(least).collect();
+        assert_eq!(actual, expected, "{pooling:?}");
+    }
+}
+
+fn minima<T: Element>(
+    pooling: &Pooling,
+    spec: TensorSpec,
+    negative: TensorSpec,
+    data: &[T],
+) -> Vec<T> {
+    let mut fixture = Fixture::new();
+    let result = TensorSpec { dims: None, ..spec.clone() };
+    let input = fixture.input(spec, data);
+    let [negated, largest] = [(); 2].map(|()| fixture.internal(negative.clone()));
+    let output = fixture.output(result);
+    fixture
+        .node(Unary { op: UnaryOp::Negate, input, output: negated })
+        .node(pooling.largest(OutputRange::default(), negated, largest))
+        .node(Unary { op: UnaryOp::Negate, input: largest, output })
+        .run()
+}
+
+/// Checks minima of integers with zero points of theirs and of their negatives.
+fn check_minima<T: Element + Copy + Ord + Debug>(
+    datatype: Datatype,
+    zero_points: [i32; 2],
+    all: impl Fn(&mut Random) -> T,
+) {
+    let random = &mut Random::new(33);
+    let windows = poolings(&[1, 3, 65], random);
+    let [spec, negative] = zero_points
+        .map(|zero_point| Quantization::PerTensor { zero_point, scale: 0.25 })
+        .map(|quantization| move |spec: TensorSpec| spec.quantized(quantization.clone()));
+    for pooling in windows.into_iter().chain(rows()).chain(whole_images(random)) {
+        let data: Vec<T> = (0..pooling.elements()).map(|_| all(random)).collect();
+        let spec = spec(TensorSpec::new(datatype, &pooling.dims()));
+        let actual = minima(&pooling, spec, negative(TensorSpec::inferred(datatype)), &data);
+        let least = |window: Vec<T>| window.into_iter().min();
+        let expected: Option<Vec<T>> = pooling.windows(&data).into_iter().map(least).collect();
+        assert_eq!(Some(actual), expected, "{pooling:?}");
+    }
+}
+
+#[test]
+fn minima_of_int8() {
+    check_minima(Datatype::Qint8, [-3, 2], |random| random.i8s(1)[0]);
+    // The negatives of half of the range with another zero point.
+    check_minima(Datatype::Qint8, [0, 0], |random| random.i8s(1)[0].max(-127));
+}
+
+#[test]
+fn minima_of_uint8() {
+    let all = |random: &mut Random| random.i8s(1)[0] as u8;
+    check_minima(Datatype::Quint8, [125, 130], all);
+    check_minima(Datatype::Quint8, [128, 128], |random| all(random).max(1));
 }
