@@ -24,10 +24,10 @@ impl Generator {
 
     pub fn local_response(&mut self) {
         let options = LocalResponseNormalizationOptions {
-            radius: self.between(1, 5) as i32,
+            radius: self.between(1, 9) as i32,
             bias: 1.0,
             alpha: 0.1 + 0.9 * self.chance(),
-            beta: self.of(&[0.5, 0.75]),
+            beta: self.of(&[0.5, 0.75, 1.0]),
         };
         let (current, q) = (self.current, self.q);
         self.push(Op::LocalResponseNormalization(options), &[current], q);

@@ -104,6 +104,21 @@ impl<'a> Builder<'a> {
         self.temporary(datatype, quantization, dims)
     }
 
+    /// Appends an intermediate value that represents the negative of each number of `like`, and no
+    /// other number.
+    pub fn temporary_negated(&mut self, like: ValueId, dims: &[usize]) -> ValueId {
+        let Value { datatype, quantization, .. } = &self.graph.values[like.index()];
+        // An integer and the one that represents its negative have the same sum as their zero points.
+        let sum = if *datatype == Datatype::QUint8 { 255 } else { -1 };
+        let quantization = match *quantization {
+            Quantization::PerTensor { scale, zero_point } => {
+                Quantization::PerTensor { scale, zero_point: sum - zero_point }
+            }
+            _ => quantization.clone(),
+        };
+        self.temporary(*datatype, quantization, dims)
+    }
+
     /// Appends an intermediate float value.
     pub fn temporary_f32(&mut self, dims: &[usize]) -> ValueId {
         self.temporary(Datatype::F32, Quantization::None, dims)

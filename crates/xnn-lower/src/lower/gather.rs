@@ -3,7 +3,7 @@
 use xnn_format::{NodeOp, ValueId};
 
 use super::builder::Builder;
-use super::shape::{join, reshape_to, reshaped};
+use super::shape::{join, reshape_to, reshaped, with_contiguous_slices};
 use super::slice::{cut, sliced};
 use crate::rules::gather::{Gather, Run, RunForm};
 use crate::rules::shape::LeadingDim;
@@ -24,6 +24,20 @@ pub(super) fn gather_axis(
     axis: usize,
     runs: &[Run],
 ) -> ValueId {
+    let row: usize = b.value_dims(input)[axis..].iter().product();
+    let are_slices = runs.iter().all(|run| run.form() == RunForm::Slice);
+    if are_slices && runs.len() * TRANSPOSED_PER_SLICE >= row {
+        return with_contiguous_slices(b, input, axis, |b, value, axis| {
+            gather_runs(b, value, axis, runs)
+        });
+    }
+    gather_runs(b, input, axis, runs)
+}
+
+/// To cut a slice of each row takes as long as to transpose this number of elements twice.
+const TRANSPOSED_PER_SLICE: usize = 8;
+
+fn gather_runs(b: &mut Builder<'_>, input: ValueId, axis: usize, runs: &[Run]) -> ValueId {
     let mut parts: Vec<ValueId> = runs.iter().map(|run| part(b, input, axis, *run)).collect();
     if parts.iter().all(|&part| part == input) {
         let whole = cut(b, input, axis, 0, b.value_dims(input)[axis]);

@@ -1,12 +1,11 @@
 //! Lowers normalizations, in floats.
 
-use xnn_format::{
-    BinaryOp, NodeOp, OutputRange, Padding2d, Pooling2d, ReduceOp, Size2d, UnaryOp, ValueId, flags,
-};
+use xnn_format::{BinaryOp, NodeOp, OutputRange, ReduceOp, UnaryOp, ValueId, flags};
 
 use super::builder::Builder;
 use super::reduce::pooled_max;
-use super::shape::{copied, reshaped};
+use super::shape::{copied, reshaped, with_contiguous_slices};
+use super::slice::sliced;
 use crate::rules::normalization::{
     LocalResponse, MeanSquareNorm, Normalization, NormalizationKind,
 };
@@ -85,35 +84,67 @@ pub(super) fn local_response(b: &mut Builder<'_>, plan: &LocalResponse) {
     let depth = dims[dims.len() - 1];
     let rows = dims.iter().product::<usize>() / depth;
     let squares = b.f32_unary(UnaryOp::Square, input);
-    // Each row of channels becomes an image of width 1.
-    let image = reshaped(b, squares, &[rows, depth, 1, 1], LeadingDim::Inferred);
-    let radius = plan.radius as usize;
-    let window = 2 * plan.radius + 1;
-    let padded = b.temporary_f32(&[rows, depth + 2 * radius, 1, 1]);
-    b.push(NodeOp::StaticConstantPad {
-        pre_paddings: vec![0, radius, 0, 0],
-        post_paddings: vec![0, radius, 0, 0],
-        padding_value: 0.0,
-        input: image,
-        output: padded,
+    let matrix = reshaped(b, squares, &[rows, depth], LeadingDim::Inferred);
+    // All channels are in reach of a larger radius.
+    let radius = (plan.radius as usize).min(depth - 1);
+    let sums = with_contiguous_slices(b, matrix, 1, |b, value, axis| {
+        neighbourhood_sums(b, value, axis, radius)
     });
-    let means = b.temporary_f32(&[rows, depth, 1, 1]);
-    b.push(NodeOp::AveragePooling2d(Pooling2d {
-        padding: Padding2d::default(),
-        kernel: Size2d { height: window, width: 1 },
-        stride: Size2d::ONE,
-        dilation: Size2d::ONE,
-        input: padded,
-        output: means,
-    }));
-    let means = reshaped(b, means, &dims, LeadingDim::Inferred);
-    let factor = b.scalar(plan.alpha * window as f32);
-    let (bias, exponent) = (b.scalar(plan.bias), b.scalar(-plan.beta));
-    let scaled = b.f32_binary(BinaryOp::Multiply, [means, factor]);
+    let sums = reshaped(b, sums, &dims, LeadingDim::Inferred);
+    let (alpha, bias) = (b.scalar(plan.alpha), b.scalar(plan.bias));
+    let scaled = b.f32_binary(BinaryOp::Multiply, [sums, alpha]);
     let base = b.f32_binary(BinaryOp::Add, [scaled, bias]);
-    let power = b.f32_binary(BinaryOp::Pow, [base, exponent]);
+    let power = negative_power(b, base, plan.beta);
     let output = b.value(plan.output);
     binary(b, BinaryOp::Multiply, [input, power], output);
+}
+
+/// Sums of the elements up to `radius` away along an axis of a matrix. Sums of 1, 2, 4, ...
+/// elements are added to those of twice as many.
+fn neighbourhood_sums(b: &mut Builder<'_>, input: ValueId, axis: usize, radius: usize) -> ValueId {
+    let mut dims = b.value_dims(input);
+    let (count, window) = (dims[axis], 2 * radius + 1);
+    dims[axis] += 2 * radius;
+    let mut paddings = vec![0; dims.len()];
+    paddings[axis] = radius;
+    let mut value = b.temporary_f32(&dims);
+    b.push(NodeOp::StaticConstantPad {
+        pre_paddings: paddings.clone(),
+        post_paddings: paddings,
+        padding_value: 0.0,
+        input,
+        output: value,
+    });
+    let mut sum = None;
+    let (mut covered, mut length) = (0, 1);
+    while length <= window {
+        if window & length != 0 {
+            let part = sliced(b, value, axis, covered, count);
+            covered += length;
+            sum = Some(sum.map_or(part, |sum| b.f32_binary(BinaryOp::Add, [sum, part])));
+        }
+        if 2 * length <= window {
+            let kept = b.value_dims(value)[axis] - length;
+            let halves = [0, length].map(|start| sliced(b, value, axis, start, kept));
+            value = b.f32_binary(BinaryOp::Add, halves);
+        }
+        length *= 2;
+    }
+    sum.unwrap_or(value)
+}
+
+/// `base ^ -beta`. Roots take a twentieth of the time of powers.
+fn negative_power(b: &mut Builder<'_>, base: ValueId, beta: f32) -> ValueId {
+    if beta != 0.5 && beta != 0.75 {
+        let exponent = b.scalar(-beta);
+        return b.f32_binary(BinaryOp::Pow, [base, exponent]);
+    }
+    let inverse_root = b.f32_unary(UnaryOp::ReciprocalSquareRoot, base);
+    if beta == 0.5 {
+        return inverse_root;
+    }
+    let root = b.f32_unary(UnaryOp::SquareRoot, inverse_root);
+    b.f32_binary(BinaryOp::Multiply, [inverse_root, root])
 }
 
 /// A reduction over axes, which keep the size 1.

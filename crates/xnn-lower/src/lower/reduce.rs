@@ -5,7 +5,7 @@ use xnn_format::{
 };
 
 use super::builder::Builder;
-use super::shape::{copied, reshape_to, reshaped};
+use super::shape::{copied, join, reshape_to, reshaped, with_contiguous_slices};
 use super::slice::{cut, sliced};
 use crate::rules::reduce::{ArgReduce, Cumsum, Reduce, ReduceForm};
 use crate::rules::shape::LeadingDim;
@@ -27,13 +27,12 @@ pub(super) fn reduce(b: &mut Builder<'_>, plan: &Reduce) {
         }
         ReduceForm::Product => product(b, plan),
         ReduceForm::Min => {
-            let (input, output) = (b.as_f32(plan.input), b.start_f32(plan.output));
-            let negated = b.temporary_f32(b.dims(plan.input));
+            let (input, output) = (b.value(plan.input), b.value(plan.output));
+            let negated = b.temporary_negated(input, b.dims(plan.input));
             b.unary(UnaryOp::Negate, input, negated);
-            let max = b.temporary_f32(b.dims(plan.output));
+            let max = b.temporary_like(negated, b.dims(plan.output));
             pooled_max(b, negated, &plan.axes, max);
             b.unary(UnaryOp::Negate, max, output);
-            b.finish_f32(output, plan.output);
         }
     }
 }
@@ -153,32 +152,43 @@ pub(super) fn arg_reduce(b: &mut Builder<'_>, plan: &ArgReduce) {
 
 /// Adds the elements at the distances 1, 2, 4, ..., so that each sum covers twice as many.
 pub(super) fn cumsum(b: &mut Builder<'_>, plan: &Cumsum) {
-    let mut value = b.value(plan.input);
-    let length = b.dims(plan.input)[plan.axis];
-    if length == 1 {
-        value = cut(b, value, plan.axis, 0, length);
-    }
+    let input = b.value(plan.input);
+    let sums = with_contiguous_slices(b, input, plan.axis, |b, value, axis| {
+        running_sums(b, value, axis, plan)
+    });
+    copied(b, sums, plan.output);
+}
+
+fn running_sums(b: &mut Builder<'_>, input: ValueId, axis: usize, plan: &Cumsum) -> ValueId {
+    let dims = b.value_dims(input);
+    let length = dims[axis];
+    let mut value = cut(b, input, axis, 0, length);
     if plan.exclusive {
-        value = shifted(b, value, plan, 1);
+        value = shifted_by_one(b, value, axis, plan.reverse);
     }
     let mut distance = 1;
     while distance < length {
-        let other = shifted(b, value, plan, distance);
-        value = b.f32_binary(BinaryOp::Add, [value, other]);
+        let kept = length - distance;
+        let addends = [0, distance].map(|start| sliced(b, value, axis, start, kept));
+        let sums = b.f32_binary(BinaryOp::Add, addends);
+        // The others have no element at this distance.
+        let start = if plan.reverse { kept } else { 0 };
+        let others = sliced(b, value, axis, start, distance);
+        let parts = if plan.reverse { [sums, others] } else { [others, sums] };
+        value = b.temporary_f32(&dims);
+        join(b, parts.to_vec(), axis, value);
         distance *= 2;
     }
-    copied(b, value, plan.output);
+    value
 }
 
-/// The value shifted along the axis of a running sum, filled with zeros.
-fn shifted(b: &mut Builder<'_>, value: ValueId, plan: &Cumsum, distance: usize) -> ValueId {
+/// The value shifted along an axis by one element, with a zero in its place.
+fn shifted_by_one(b: &mut Builder<'_>, value: ValueId, axis: usize, reverse: bool) -> ValueId {
     let dims = b.value_dims(value);
-    let kept = dims[plan.axis] - distance;
-    let start = if plan.reverse { distance } else { 0 };
-    let input = sliced(b, value, plan.axis, start, kept);
+    let input = sliced(b, value, axis, usize::from(reverse), dims[axis] - 1);
     let (mut pre_paddings, mut post_paddings) = (vec![0; dims.len()], vec![0; dims.len()]);
-    let paddings = if plan.reverse { &mut post_paddings } else { &mut pre_paddings };
-    paddings[plan.axis] = distance;
+    let paddings = if reverse { &mut post_paddings } else { &mut pre_paddings };
+    paddings[axis] = 1;
     let output = b.temporary_f32(&dims);
     b.push(NodeOp::StaticConstantPad {
         pre_paddings,

@@ -86,6 +86,27 @@ pub(super) fn transposed(b: &mut Builder<'_>, input: ValueId, perm: &[usize]) ->
     output
 }
 
+/// The result of `f`, which is given a value whose slices along an axis are contiguous, and the
+/// position of that axis. Its result has the dimensions of the value, except along the axis.
+pub(super) fn with_contiguous_slices(
+    b: &mut Builder<'_>,
+    input: ValueId,
+    axis: usize,
+    f: impl FnOnce(&mut Builder<'_>, ValueId, usize) -> ValueId,
+) -> ValueId {
+    let dims = b.value_dims(input);
+    if dims[..axis].iter().all(|&dim| dim == 1) {
+        return f(b, input, axis);
+    }
+    let others = (0..dims.len()).filter(|&other| other != axis);
+    let perm: Vec<usize> = std::iter::once(axis).chain(others).collect();
+    let first = transposed(b, input, &perm);
+    let result = f(b, first, 0);
+    let mut back: Vec<usize> = (1..dims.len()).collect();
+    back.insert(axis, 0);
+    transposed(b, result, &back)
+}
+
 /// Copies a value to a tensor.
 pub(super) fn copied(b: &mut Builder<'_>, value: ValueId, tensor: TensorId) {
     let output = b.value(tensor);

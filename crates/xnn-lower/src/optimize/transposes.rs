@@ -129,7 +129,11 @@ fn sink(rewriter: &mut Rewriter, index: usize, shared: bool) -> Option<()> {
     let is_alone =
         |&id: &ValueId| transposed(rewriter, id).is_some() && rewriter.is_read_only_by(id, index);
     let others = |&id: &ValueId| transposed(rewriter, id).is_some_and(|(other, _)| other != perm);
+    let chosen = |&id: &ValueId| is_chosen(rewriter, id, node);
     if !(shared || inputs.iter().any(is_alone)) || inputs.iter().any(others) {
+        return None;
+    }
+    if inputs.iter().any(chosen) {
         return None;
     }
     let perm = perm.to_vec();
@@ -158,6 +162,13 @@ fn sink(rewriter: &mut Rewriter, index: usize, shared: bool) -> Option<()> {
         rewriter.push(Node { debug_handle: handle, ..Node::new(op) });
     }
     Some(())
+}
+
+/// Whether lowering chose to transpose this operand of the node, which is of the same operator.
+fn is_chosen(rewriter: &Rewriter, id: ValueId, node: &Node) -> bool {
+    let operator = node.debug_handle;
+    let transpose = transposed(rewriter, id).and_then(|_| rewriter.producer(id));
+    operator.is_some() && transpose.is_some_and(|(_, first)| first.debug_handle == operator)
 }
 
 /// The node for operands without the transpose `perm`.
