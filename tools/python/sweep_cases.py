@@ -162,8 +162,9 @@ def reductions(output):
     ])  # fmt: skip
 
 
-def softmax(shape):
-    return named(shape), lambda d: Case((d.activation(shape, (-4.0, 4.0)),), ("SoftmaxOptions", {"beta": 1.0}), OutputRange.FIXED)
+def softmax(shape, options="SoftmaxOptions"):
+    fields = {"beta": 1.0} if options == "SoftmaxOptions" else {}
+    return named(shape), lambda d: Case((d.activation(shape, (-4.0, 4.0)),), (options, fields), OutputRange.FIXED)
 
 
 def resize(options, size, channels, to):
@@ -187,6 +188,45 @@ def moved(shape, *constants, options=None, outputs=1, leading=(), copies=1):
 def moves_of(case, shapes=TWO):
     """The case, a function of a shape, for each size."""
     return {name: case(shape) for name, shape in shapes.items()}
+
+
+def sum_of_three(shape):
+    return lambda d: Case(tuple(d.activation(shape, (-2.0, 2.0)) for _ in range(3)), ("AddNOptions", {}))
+
+
+def by_constant(options, span):
+    """An operand by a constant for each channel."""
+
+    def case(shape):
+        return lambda d: Case((d.activation(shape, (-2.0, 2.0)), d.activation(shape[-1:], span, constant=True)), (options, {}))
+
+    return moves_of(case)
+
+
+def running_sum(axis):
+    return lambda d: Case((d.activation((128, 512), (-2.0, 2.0)), int32(axis)), ("CumsumOptions", {}))
+
+
+def fill(shape):
+    return lambda d: moves([int32(shape), d.activation(())], ("FillOptions", {}))
+
+
+def updated(rows):
+    """Writes rows into a cache of 1,024."""
+
+    def draw(d):
+        cache, new = (d.activation((1, count, 256), (-2.0, 2.0)) for count in (1024, rows))
+        return moves([cache, new, int32([0, 512, 0])], ("DynamicUpdateSliceOptions", {}))
+
+    return f"{rows} rows of 1024x256", draw
+
+
+def pad_with_value(shape):
+    def draw(d):
+        image, value = d.activation(shape, (-2.0, 2.0)), d.activation((1,), (-2.0, 2.0), constant=True)
+        return moves([image, int32([[0, 0], [1, 1], [1, 1], [0, 0]]), value], ("PadV2Options", {}))
+
+    return draw
 
 
 def gather(d):
@@ -217,17 +257,26 @@ SWEPT = {
     ])),
     "BATCH_MATMUL": Swept(INT8, dict([product(4, 64, 32, 64, True), product(8, 128, 64, 128), product(4, 1, 64, 128)])),
     "ADD": Swept(ALL, binary(THREE, "AddOptions", channel=True)),
+    "ADD_N": Swept(FLOAT, moves_of(sum_of_three)),
     "SUB": Swept(ALL, binary(TWO, "SubOptions")),
     "MUL": Swept(ALL, binary(THREE, "MulOptions", channel=True)),
     "DIV": Swept(FLOAT, binary(TWO, "DivOptions", second=(0.4, 3.0))),
+    "FLOOR_DIV": Swept(FLOAT, by_constant("FloorDivOptions", (0.5, 0.5))),
+    "FLOOR_MOD": Swept(FLOAT, by_constant("FloorModOptions", (0.4, 3.0))),
+    "POW": Swept(FLOAT, by_constant("PowOptions", (0.4, 3.0))),
+    "ATAN2": Swept(FLOAT, binary(TWO, "ATan2Options")),
     "MAXIMUM": Swept(ALL, binary(TWO, "MaximumMinimumOptions", OutputRange.SAME)),
     "MINIMUM": Swept(ALL, binary(TWO, "MaximumMinimumOptions", OutputRange.SAME)),
     "SQUARED_DIFFERENCE": Swept(INT8, binary(TWO, "SquaredDifferenceOptions")),
     "AVERAGE_POOL_2D": Swept(ALL, dict([pool(7, 512, 7, 1), pool(56, 64, 2, 2), pool(28, 64, 3, 1)])),
     "MAX_POOL_2D": Swept(ALL, dict([pool(28, 64, 2, 2), pool(112, 64, 3, 2), pool(14, 128, 5, 1)])),
+    "L2_POOL_2D": Swept(FLOAT, dict([pool(7, 512, 7, 1), pool(56, 64, 2, 2), pool(28, 64, 3, 1)])),
     "MEAN": Swept(ALL, reductions(OutputRange.CALIBRATED)),
     "SUM": Swept(FLOAT, reductions(OutputRange.CALIBRATED)),
     "REDUCE_MAX": Swept(ALL, reductions(OutputRange.SAME)),
+    "REDUCE_MIN": Swept(ALL, reductions(OutputRange.SAME)),
+    "REDUCE_PROD": Swept(FLOAT, reductions(OutputRange.CALIBRATED)),
+    "CUMSUM": Swept(FLOAT, {"axis 1 of 128x512": running_sum(1), "axis 0 of 128x512": running_sum(0)}),
     "RESIZE_BILINEAR": Swept(ALL, dict([
         resize("ResizeBilinearOptions", 14, 32, 28), resize("ResizeBilinearOptions", 33, 21, 257),
     ])),
@@ -235,6 +284,13 @@ SWEPT = {
         resize("ResizeNearestNeighborOptions", 14, 32, 28), resize("ResizeNearestNeighborOptions", 56, 32, 112),
     ])),
     "SOFTMAX": Swept(ALL, dict([softmax((1, 1001)), softmax((4, 128, 128)), softmax((2048, 21))])),
+    "LOG_SOFTMAX": Swept(ALL, dict([softmax((1, 1001), "LogSoftmaxOptions"), softmax((2048, 21), "LogSoftmaxOptions")])),
+    "L2_NORMALIZATION": Swept(ALL, unary(
+        {"1x1001": (1, 1001), "128x512": (128, 512)}, ("L2NormOptions", {}), output=OutputRange.FIXED,
+    )),
+    "LOCAL_RESPONSE_NORMALIZATION": Swept(FLOAT, unary(
+        TWO, ("LocalResponseNormalizationOptions", {"radius": 5, "bias": 1.0, "alpha": 1e-4, "beta": 0.5}),
+    )),
     "LOGISTIC": Swept(ALL, unary(THREE, output=OutputRange.FIXED)),
     "TANH": Swept(ALL, unary(TWO, output=OutputRange.FIXED)),
     "HARD_SWISH": Swept(ALL, unary(THREE, ("HardSwishOptions", {}))),
@@ -242,26 +298,42 @@ SWEPT = {
     "GELU": Swept(ALL, unary(TWO, ("GeluOptions", {"approximate": False}))),
     "LEAKY_RELU": Swept(ALL, unary(TWO, ("LeakyReluOptions", {"alpha": 0.2}))),
     "PRELU": Swept(ALL, {name: prelu(shape) for name, shape in TWO.items()}),
+    "RELU": Swept(ALL, unary(TWO)),
+    "RELU_N1_TO_1": Swept(ALL, unary(TWO)),
+    "RELU_0_TO_1": Swept(ALL, unary(TWO)),
     "RELU6": Swept(ALL, unary(TWO, span=(-2.0, 8.0))),
     "ABS": Swept(INT8, unary(TWO, ("AbsOptions", {}))),
     "NEG": Swept(FLOAT, unary(TWO, ("NegOptions", {}))),
+    "SIGN": Swept(FLOAT, unary(TWO, ("SignOptions", {}))),
     "EXP": Swept(INT8, unary(TWO, ("ExpOptions", {}))),
     "LOG": Swept(INT8, unary(TWO, span=POSITIVE)),
+    "SIN": Swept(FLOAT, unary(TWO)),
+    "COS": Swept(FLOAT, unary(TWO, ("CosOptions", {}))),
     "SQRT": Swept(FLOAT, unary(TWO, span=POSITIVE)),
     "RSQRT": Swept(INT8, unary(TWO, span=POSITIVE)),
     "SQUARE": Swept(FLOAT, unary(TWO, ("SquareOptions", {}))),
     "FLOOR": Swept(FLOAT, unary(TWO)),
+    "CEIL": Swept(FLOAT, unary(TWO)),
+    "ROUND": Swept(FLOAT, unary(TWO)),
+    "FAKE_QUANT": Swept(FLOAT, unary(TWO, ("FakeQuantOptions", {"min": -3.0, "max": 3.0, "numBits": 8}))),
     "CONCATENATION": Swept(INT8, moves_of(
         lambda shape: moved(shape, options=("ConcatenationOptions", {"axis": 3}), copies=2), THREE,
     )),
     "SPLIT": Swept(INT8, moves_of(
         lambda shape: moved(shape, leading=[3], options=("SplitOptions", {"numSplits": 2}), outputs=2),
     )),
+    "SPLIT_V": Swept(INT8, moves_of(
+        lambda shape: moved(shape, [shape[3] - 8, 8], 3, options=("SplitVOptions", {"numSplits": 2}), outputs=2),
+    )),
+    "UNPACK": Swept(INT8, moves_of(
+        lambda shape: moved(shape, options=("UnpackOptions", {"num": shape[1], "axis": 1}), outputs=shape[1]),
+    )),
     "SLICE": Swept(INT8, moves_of(lambda shape: moved(shape, [0, 1, 1, 0], halves(shape), options=("SliceOptions", {})))),
     "STRIDED_SLICE": Swept(INT8, moves_of(lambda shape: moved(
         shape, [0, 0, 0, 0], shape, [1, 2, 2, 1], options=("StridedSliceOptions", {}),
     ))),
     "PAD": Swept(INT8, moves_of(lambda shape: moved(shape, [[0, 0], [1, 1], [1, 1], [0, 0]], options=("PadOptions", {})))),
+    "PADV2": Swept(INT8, moves_of(pad_with_value)),
     "MIRROR_PAD": Swept(INT8, moves_of(
         lambda shape: moved(shape, [[0, 0], [1, 1], [1, 1], [0, 0]], options=("MirrorPadOptions", {"mode": 0})),
     )),
@@ -271,12 +343,31 @@ SWEPT = {
         "heads 1x128x8x64": moved((1, 128, 8, 64), [0, 2, 1, 3], options=("TransposeOptions", {})),
     }),
     "TILE": Swept(INT8, moves_of(lambda shape: moved(shape, [1, 2, 2, 1], options=("TileOptions", {})))),
+    "BROADCAST_TO": Swept(INT8, moves_of(
+        lambda shape: moved((1, 1, 1, shape[3]), shape, options=("BroadcastToOptions", {})),
+    )),
+    "FILL": Swept(INT8, moves_of(fill)),
+    "REVERSE_V2": Swept(INT8, {
+        "medium rows": moved(MEDIUM, [1], options=("ReverseV2Options", {})),
+        "medium channels": moved(MEDIUM, [3], options=("ReverseV2Options", {})),
+        "channels 224x224x3": moved((1, 224, 224, 3), [3], options=("ReverseV2Options", {})),
+    }),
+    "DYNAMIC_UPDATE_SLICE": Swept(INT8, dict([updated(1), updated(128)])),
     "PACK": Swept(INT8, moves_of(
         lambda shape: moved(shape, options=("PackOptions", {"valuesCount": 2, "axis": 0}), copies=2),
     )),
     "GATHER": Swept(INT8, {"128 rows of 4096x256": gather}),
     "SPACE_TO_DEPTH": Swept(INT8, moves_of(lambda shape: moved(shape, options=("SpaceToDepthOptions", {"blockSize": 2})))),
     "DEPTH_TO_SPACE": Swept(INT8, moves_of(lambda shape: moved(shape, options=("DepthToSpaceOptions", {"blockSize": 2})))),
+    "SPACE_TO_BATCH_ND": Swept(INT8, moves_of(
+        lambda shape: moved(shape, [2, 2], [[0, 0], [0, 0]], options=("SpaceToBatchNDOptions", {})),
+    )),
+    "BATCH_TO_SPACE_ND": Swept(INT8, moves_of(
+        lambda shape: moved((4, *shape[1:]), [2, 2], [[0, 0], [0, 0]], options=("BatchToSpaceNDOptions", {})),
+    )),
+    "RESHAPE": Swept(INT8, moves_of(lambda shape: moved(shape, [1, -1], options=("ReshapeOptions", {"newShape": [1, -1]})))),
+    "SQUEEZE": Swept(INT8, moves_of(lambda shape: moved(shape, options=("SqueezeOptions", {"squeezeDims": [0]})))),
+    "EXPAND_DIMS": Swept(INT8, moves_of(lambda shape: moved(shape, 0, options=("ExpandDimsOptions", {})))),
     "QUANTIZE": Swept(QUANTIZE, unary(TWO, ("QuantizeOptions", {}), output=OutputRange.IDENTITY)),
     "DEQUANTIZE": Swept(DEQUANTIZE, unary(TWO, ("DequantizeOptions", {}), output=OutputRange.IDENTITY)),
 }  # fmt: skip

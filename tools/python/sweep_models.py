@@ -26,7 +26,7 @@ from tflite_build import INT4, Operator, Tensor, build
 SEED = 1
 # Types whose weights are those of another one in fewer bits.
 STORED = {"fp16": "fp32", "int4": "dynamic"}
-POSITIVE_ALONE = {"LOG", "SQRT", "RSQRT"}
+POSITIVE_ALONE = {"LOG", "POW", "SQRT", "RSQRT"}
 TYPES = list(dict.fromkeys(kind for swept in SWEPT.values() for kind in swept.types))
 
 

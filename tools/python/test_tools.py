@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
+from op_families import FAMILIES
 from op_schemes import FLOAT32, INT8, asymmetric
 from partitions import Count, count
 from sweep_cases import SWEPT
@@ -195,6 +196,9 @@ class OpCases(unittest.TestCase):
 
 
 class Sweep(unittest.TestCase):
+    def test_every_delegated_operator_is_swept(self):
+        self.assertEqual(set(SWEPT), set(FAMILIES))
+
     def test_every_operator_and_type_runs(self):
         with tempfile.TemporaryDirectory() as folder:
             ran = script("sweep_models.py", "--quick", "--out", folder)
