@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 157] = [
+pub const SOURCES: [Source; 158] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -35,6 +35,7 @@ pub const SOURCES: [Source; 157] = [
     Source { file: "csrc/hooks/depthwise_qd8.c", isas: &[] },
     Source { file: "csrc/hooks/depthwise_weights.c", isas: &[] },
     Source { file: "csrc/hooks/denormals.c", isas: &[] },
+    Source { file: "csrc/hooks/gelu.c", isas: &[] },
     Source { file: "csrc/hooks/indirection.c", isas: &[] },
     Source { file: "csrc/hooks/join_rows.c", isas: &[] },
     Source { file: "csrc/hooks/softmax.c", isas: &[] },

@@ -9,6 +9,7 @@ pub const EDITS: &[Edit] = &[
     CONVOLUTION_PACKING,
     ORDER_OF_CONVOLUTIONS,
     ORDER_OF_ROWS,
+    FEW_ROWS,
     DEPTHWISE_CONVOLUTIONS,
     TRANSPOSED_CONVOLUTIONS,
     ROWS_OF_TRANSPOSED_CONVOLUTIONS,
@@ -163,6 +164,21 @@ const ORDER_OF_ROWS: Edit = Edit {
          extra_weights_bytes += filter_is_nibble ? 0 : xnnpack_sys_places_of_channel(nr, kr, k_stride);\n",
         1,
     )],
+};
+
+const FEW_ROWS: Edit = Edit {
+    name: "tiles of few rows of fully connected layers",
+    why: "XNNPACK takes the tile with the most rows for all but single ones, and computes all of its rows",
+    files: Files::These(&["src/operators/fully-connected-nc.c"]),
+    changes: &[
+        include_header!("hooks/few_rows.h"),
+        (
+            "    mr = 1;\n  }\n",
+            "    mr = 1;\n  } else if (batch_size < mr) {\n    \
+             mr = xnnpack_sys_fewest_rows(batch_size, mr, gemm_cases);\n  }\n",
+            1,
+        ),
+    ],
 };
 
 const DEPTHWISE_CONVOLUTIONS: Edit = Edit {

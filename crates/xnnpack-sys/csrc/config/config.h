@@ -8,13 +8,13 @@
 // | products, convolutions       | f32           | AVX, AVX2         | 6x16         | XNNPACK          | f32_config.c                |
 // | convolutions, few channels   | f32           | AVX, AVX2         | 10x8         | XNNPACK          | narrow_gemm_config.c        |
 // | products, convolutions       | f32           | SSE4.1            | 4x4c2        | pack_f32.c       | f32_config.c                |
-// | fully connected, products    | f32           | AVX512F           | 8x32         | XNNPACK          | f32_config.c                |
-// | fully connected              | f32, fp16 w.  | AVX512F           | 8x32         | pack_f16w.c      | f32_config.c                |
+// | fully connected, products    | f32           | AVX512F           | 8x32, 4x32   | XNNPACK          | f32_config.c                |
+// | fully connected              | f32, fp16 w.  | AVX512F           | 8x32, 4x32   | pack_f16w.c      | f32_config.c                |
 // | the same, many weights of 0  | f32           | SSE4.1-AVX2, NEON | 32x1         | pack_f32_sparse.c| f32_sparse_config.c         |
 // | products, convolutions       | f32           | SME               | 2 x 2 vectors| pack_f32_sme.c   | f32_config.c                |
 // | products, convolutions       | qu8, qs8      | VNNI, VBMI        | 7x32c4       | pack_q8.c        | q8_gemm_config.c            |
 // | the same                     | qu8, qs8      | and AMX           | 32x32c4      | pack_q8.c        | q8_gemm_config.c            |
-// | fully connected              | qd8 qc8w      | VNNI, GFNI        | 8x32c4       | pack_q8.c        | qd8_config.c                |
+// | fully connected              | qd8 qc8w      | VNNI, GFNI        | 8, 4x32c4    | pack_q8.c        | qd8_config.c                |
 // | the same, many rows          | qd8 qc4w      | and AMX           | 32x32c4      | XNNPACK          | qd8_config.c                |
 // | fully connected              | qd8 qb4w      | VNNI, GFNI        | 6x32c4       | XNNPACK          | qd8_config.c                |
 // | fully connected              | qd8 qc4w, qb4w| SSE4.1            | 4x8c4        | XNNPACK          | q4_config.c                 |

@@ -112,16 +112,20 @@ static size_t half_weights_stride(
 }
 
 // Rows of fully connected layers are positions of a sequence or images of a batch, often a power of two of them:
-// XNNPACK's tile of 7 rows leaves a part of one over, that of 8 does not.
+// XNNPACK's tile of 7 rows leaves a part of one over, that of 8 does not. Fewer than 8 rows take that of 7 or of 4.
 static void choose_rows(struct xnn_gemm_config* config) {
-  enum { ROWS = 8 };
+  enum { FEW_ROWS = 4, ROWS = 8 };
+  config->minmax.gemm[FEW_ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_4x32__avx512f);
   config->minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_8x32__avx512f);
   config->mr = ROWS;
 }
 
 // fp16 weights, for few rows.
 static void choose_halves(struct xnn_gemm_config* config) {
-  enum { ROWS = 8 };
+  enum { FEW_ROWS = 4, ROWS = 8 };
+  // Those for other numbers of rows read fp32 weights.
+  memset(&config->minmax, 0, sizeof(config->minmax));
+  config->minmax.gemm[FEW_ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_4x32__avx512f);
   config->minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_1x32__avx512f);
   config->minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_8x32__avx512f);
   config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnnpack_sys_pack_f32_f16w_goi_x32;

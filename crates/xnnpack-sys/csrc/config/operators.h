@@ -163,6 +163,8 @@ const struct xnn_binary_elementwise_config* xnnpack_sys_qs8_multiply_config(void
 const struct xnn_binary_elementwise_config* xnnpack_sys_qu8_multiply_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_f32_exp_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_f32_log_config(void);
+// GELU with tanh, or NULL.
+const struct xnn_unary_elementwise_config* xnnpack_sys_f32_gelu_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_f32_rsqrt_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_f32_sigmoid_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_f32_sqrt_config(void);

@@ -82,7 +82,9 @@ static void pack_qd8_gio(
   qd8_qc8w_gemm_configs[0].pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qd8_gio; \
   qd8_qc8w_gemm_configs[0].pack_weights_and_biases = NULL; \
   qd8_qc8w_gemm_configs[0].packed_stride_weights_and_biases = NULL; \
-  QD8_GEMM_OF(qc8w, QC8W_GEMM_ROWS, xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_8x32c4__avx512vnnigfni)
+  QD8_GEMM_OF(qc8w, QC8W_GEMM_ROWS, xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_8x32c4__avx512vnnigfni); \
+  qd8_qc8w_gemm_configs[0].minmax.dqgemm[QC8W_GEMM_FEW_ROWS - 1] = \
+      DQGEMM_UKERNEL(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_4x32c4__avx512vnnigfni)
 
 CHOICE(
     qd8_qc8w_gemm, xnn_gemm_config, 1, xnnpack_sys_qd8_bytes_rows_config, has_avx512vnnigfni(), CHOOSE_QC8W_GEMM)

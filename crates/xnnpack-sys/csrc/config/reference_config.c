@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "ukernels/choice_q8.h"
+#include "ukernels/gelu_f32.h"
 #include "ukernels/sign_f32.h"
 #include "ukernels/sine_f32.h"
 #include "xnnpack/reference-config.h"
@@ -22,8 +23,12 @@ SINES(vector);
 #if XNN_ARCH_X86_64
 SINES(avx);
 SINES(avx2);
+UNARY_CONFIG(gelu, sse41);
+UNARY_CONFIG(gelu, avx);
+UNARY_CONFIG(gelu, avx2);
 #if AVX512F
 SINES(avx512f);
+UNARY_CONFIG(gelu, avx512f);
 #endif
 
 #define SINE(name) \
@@ -32,6 +37,15 @@ SINES(avx512f);
 #else
 #define SINE(name) &name##_vector
 #endif
+
+const struct xnn_unary_elementwise_config* xnnpack_sys_f32_gelu_config(void) {
+#if XNN_ARCH_X86_64
+  return WITH_AVX512F(
+      &gelu_avx512f, (has_avx2() ? &gelu_avx2 : has_avx() ? &gelu_avx : has_sse41() ? &gelu_sse41 : NULL));
+#else
+  return NULL;
+#endif
+}
 
 // Microkernels of floats, or NULL.
 static const struct xnn_unary_elementwise_config* f32_config(enum xnn_unary_operator op) {

@@ -1,5 +1,6 @@
 // Optimizations of graphs beyond XNNPACK's own.
 
+#include "hooks/gelu.h"
 #include "hooks/matmul_q8.h"
 #include "hooks/pool_images.h"
 #include "hooks/product_q8.h"
@@ -12,6 +13,7 @@ enum xnn_status xnnpack_sys_optimize_subgraph(xnn_subgraph_t subgraph, uint32_t 
   const enum xnn_status status = xnn_subgraph_optimize(subgraph, flags);
   if (status == xnn_status_success) {
     xnnpack_sys_join_products(subgraph);
+    xnnpack_sys_join_gelu(subgraph);
     xnnpack_sys_negate_in_poolings(subgraph);
     xnnpack_sys_multiply_integers(subgraph);
     xnnpack_sys_mark_unsigned_images(subgraph);

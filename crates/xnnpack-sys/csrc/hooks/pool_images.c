@@ -7,6 +7,7 @@
 
 #include "config/operators.h"
 #include "hooks/flags.h"
+#include "hooks/graph.h"
 #include "xnnpack/common.h"
 #include "xnnpack/compute.h"
 #include "xnnpack/math.h"
@@ -87,14 +88,6 @@ static bool flips_bits(const struct xnn_node* node, const struct xnn_value* valu
   }
 }
 
-// The node that computes a value that just one node reads, or NULL.
-static struct xnn_node* only_for_one(const struct xnn_subgraph* subgraph, uint32_t id) {
-  const struct xnn_value* value = &subgraph->values[id];
-  const bool is_computed = xnn_value_is_internal(value) && !xnn_value_is_persistent(value) &&
-      !xnn_value_is_static(value) && value->producer < subgraph->num_nodes;
-  return is_computed && value->num_consumers == 1 ? &subgraph->nodes[value->producer] : NULL;
-}
-
 void xnnpack_sys_negate_in_poolings(xnn_subgraph_t subgraph) {
   xnn_subgraph_analyze_consumers_and_producers(subgraph);
   bool is_changed = false;
@@ -104,10 +97,10 @@ void xnnpack_sys_negate_in_poolings(xnn_subgraph_t subgraph) {
       continue;
     }
     struct xnn_node* reader = pooling;
-    struct xnn_node* writer = only_for_one(subgraph, reader->inputs[0]);
+    struct xnn_node* writer = xnnpack_sys_only_for_one(subgraph, reader->inputs[0]);
     while (writer != NULL && writer->type == xnn_node_type_static_reshape) {
       reader = writer;
-      writer = only_for_one(subgraph, reader->inputs[0]);
+      writer = xnnpack_sys_only_for_one(subgraph, reader->inputs[0]);
     }
     if (writer == NULL || !flips_bits(writer, subgraph->values)) {
       continue;

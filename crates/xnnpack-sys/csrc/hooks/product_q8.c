@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "config/operators.h"
+#include "hooks/graph.h"
 #include "xnnpack.h"
 #include "xnnpack/config.h"
 #include "xnnpack/operator.h"
@@ -93,12 +94,10 @@ static bool is_function_of(
 {
   const struct xnn_value* value = &subgraph->values[factor];
   const struct xnn_value* of = &subgraph->values[argument];
-  if (factor == argument || !xnn_value_is_internal(value) || xnn_value_is_persistent(value) ||
-      xnn_value_is_static(value) || value->num_consumers != 1 || value->producer >= subgraph->num_nodes)
-  {
+  const struct xnn_node* node = factor == argument ? NULL : xnnpack_sys_only_for_one(subgraph, factor);
+  if (node == NULL) {
     return false;
   }
-  const struct xnn_node* node = &subgraph->nodes[value->producer];
   const bool is_table = node->type == xnn_node_type_unary_elementwise &&
       (node->unary_operator == xnn_unary_sigmoid || node->unary_operator == xnn_unary_tanh);
   return is_table && node->inputs[0] == argument && value->datatype == of->datatype &&

@@ -36,8 +36,10 @@
 F32_PRODUCTS(1x16__avx512f);
 F32_PRODUCTS(1x32__avx512f);
 F32_PRODUCTS(7x32__avx512f);
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_4x32__avx512f);
 F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_8x32__avx512f);
 F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_1x32__avx512f);
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_4x32__avx512f);
 F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_8x32__avx512f);
 
 F32_PRODUCTS(1x8__avx2);

@@ -314,6 +314,10 @@ QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_1x32c4__avx512vnnigfni) {
   GEMM(BYTES, 1, 0);
 }
 
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_4x32c4__avx512vnnigfni) {
+  GEMM(BYTES, QC8W_GEMM_FEW_ROWS, 0);
+}
+
 QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_8x32c4__avx512vnnigfni) {
   GEMM(BYTES, QC8W_GEMM_ROWS, 0);
 }

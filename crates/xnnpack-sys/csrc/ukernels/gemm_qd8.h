@@ -11,6 +11,7 @@
 
 // The tile: rows of the input and channels of the output that are computed at once, and inputs that one instruction multiplies.
 #define QC8W_GEMM_ROWS 8
+#define QC8W_GEMM_FEW_ROWS 4
 #define QB4W_GEMM_ROWS 6
 #define QD8_GEMM_CHANNELS 32
 #define QD8_GEMM_LOG2_DEPTH 2
@@ -38,6 +39,7 @@
 // int8 weights with a scale for each channel. AVX512 with VNNI and GFNI, as the following. Weights are packed as by
 // `xnn_pack_qs8_gemm_goi_w`, with 128 added.
 QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_1x32c4__avx512vnnigfni);
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_4x32c4__avx512vnnigfni);
 QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_8x32c4__avx512vnnigfni);
 
 // Convolutions, with weights packed as by `xnn_pack_qs8_conv_goki_w`; `qdu8`: inputs are unsigned, and zero points are 128 more.

@@ -86,6 +86,8 @@ static XNN_INLINE __m512 logistic(__m512 x) {
   return _mm512_div_ps(one, _mm512_add_ps(_mm512_scalef_ps(power, n), one));
 }
 
+#include "ukernels/gelu_f32_x86.h"
+
 UNARY_OF_VECTORS(s32_vcvt, nearest)
 UNARY_OF_VECTORS(vsigmoid, logistic)
 

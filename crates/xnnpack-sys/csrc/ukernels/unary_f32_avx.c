@@ -4,6 +4,8 @@
 
 #include "ukernels/unary_f32_x86.h"
 
+#include "ukernels/gelu_f32_x86.h"
+
 #include "ukernels/softmax_f32_x86.h"
 
 static XNN_INLINE vfloat root(vfloat x) { return VINT(sqrt_ps, x); }

@@ -4,4 +4,6 @@
 
 #include "ukernels/unary_f32_x86.h"
 
+#include "ukernels/gelu_f32_x86.h"
+
 #include "ukernels/softmax_f32_x86.h"

@@ -3,3 +3,5 @@
 #define ISA sse41
 
 #include "ukernels/unary_f32_x86.h"
+
+#include "ukernels/gelu_f32_x86.h"

@@ -6,8 +6,8 @@ use super::{one_in, one_to};
 use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
 use xnnpack::{
-    ArgMaxPool2d, BatchMatMul, Datatype, Element, Flags, MaxPool2d, OutputRange, Padding2d,
-    RuntimeOptions, TensorSpec, Unary, UnaryOp, Workspace,
+    ArgMaxPool2d, BatchMatMul, Binary, BinaryOp, Datatype, Element, Flags, MaxPool2d, OutputRange,
+    Padding2d, RuntimeOptions, TensorSpec, Unary, UnaryOp, Workspace,
 };
 
 /// Lengths around whole vectors.
@@ -104,6 +104,70 @@ fn sines() {
     }
     let zeros = run::<f32>(UnaryOp::Sine, Datatype::F32, &[-0.0, 0.0]);
     assert!(zeros[0].is_sign_negative() && zeros[1].is_sign_positive(), "{zeros:?}");
+}
+
+/// GELU with tanh as lowering writes it: a product with a logistic function.
+fn gelu(data: &[f32], rank: usize) -> Vec<f32> {
+    let mut fixture = Fixture::new();
+    let x = fixture.input(f32(&[data.len()]), data);
+    let number =
+        |fixture: &mut Fixture, number: f32| fixture.constant(f32(&vec![1; rank]), &[number]);
+    let [cubic, one, scale] = [0.044_715, 1.0, 1.595_769_1].map(|n| number(&mut fixture, n));
+    let [square, scaled, shifted, inner, argument, gate] =
+        [(); 6].map(|()| fixture.internal(any_f32()));
+    let output = fixture.output(any_f32());
+    let binary = |op, a, b, output| {
+        let output_range = OutputRange::default();
+        Binary { op, output_range, a, b, output }
+    };
+    fixture
+        .node(Unary { op: UnaryOp::Square, input: x, output: square })
+        .node(binary(BinaryOp::Multiply, square, cubic, scaled))
+        .node(binary(BinaryOp::Add, scaled, one, shifted))
+        .node(binary(BinaryOp::Multiply, shifted, x, inner))
+        .node(binary(BinaryOp::Multiply, inner, scale, argument))
+        .node(Unary { op: UnaryOp::Sigmoid, input: argument, output: gate })
+        .node(binary(BinaryOp::Multiply, x, gate, output))
+        .run()
+}
+
+#[test]
+fn gelu_with_tanh() {
+    let random = &mut Random::new(29);
+    let special = [
+        0.0,
+        -0.0,
+        f32::NAN,
+        f32::INFINITY,
+        f32::MAX,
+        f32::MIN,
+        1e30,
+        -1e30,
+        -6.0,
+        -20.0,
+        1e-30,
+        -1e-30,
+    ];
+    for length in LENGTHS.into_iter().chain([5000]) {
+        for rank in [0, 1, 2] {
+            let mut data = random.f32s(length, -8.0, 8.0);
+            for (at, x) in special.into_iter().enumerate() {
+                if length > 16 {
+                    data[(at * 7) % length] = x;
+                }
+            }
+            for (x, y) in data.iter().zip(gelu(&data, rank)) {
+                let wide = f64::from(*x);
+                let argument = 1.595_769_1 * (wide + 0.044_715 * wide.powi(3));
+                let expected = wide / (1.0 + (-argument).exp());
+                let error = (f64::from(y) - expected).abs();
+                // The argument of the exponential function is rounded, and up to 80.
+                let near = error <= 2e-5 * expected.abs() + 1e-35;
+                let same = f64::from(y) == expected || (y.is_nan() && expected.is_nan());
+                assert!(near || same, "GELU of {x} is {y}, not {expected}");
+            }
+        }
+    }
 }
 
 fn check_sines(op: UnaryOp, function: fn(f64) -> f64, data: &[f32]) {
