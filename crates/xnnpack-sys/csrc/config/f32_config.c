@@ -123,7 +123,7 @@ static void choose_rows(struct xnn_gemm_config* config) {
 // fp16 weights, for few rows.
 static void choose_halves(struct xnn_gemm_config* config) {
   enum { FEW_ROWS = 4, ROWS = 8 };
-  // Those for other numbers of rows read fp32 weights.
+  // The microkernels for other numbers of rows read fp32 weights.
   memset(&config->minmax, 0, sizeof(config->minmax));
   config->minmax.gemm[FEW_ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_4x32__avx512f);
   config->minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_1x32__avx512f);
