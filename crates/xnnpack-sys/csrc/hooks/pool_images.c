@@ -4,6 +4,7 @@
 #include "hooks/pool_images.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "config/operators.h"
 #include "hooks/flags.h"
@@ -64,12 +65,24 @@ static enum xnn_operator_type operator_type_of(enum xnn_datatype datatype) {
   }
 }
 
-// Whether a pooling has one window as large as the image, and a microkernel for negative elements.
-static bool is_of_images(const struct xnn_node* node, const struct xnn_value* input) {
-  const size_t* dims = input->shape.dim;
-  return node->type == xnn_node_type_max_pooling_2d && input->shape.num_dims == 4 &&
-      node->params.pooling_2d.pooling_height == dims[1] && node->params.pooling_2d.pooling_width == dims[2] &&
-      xnnpack_sys_image_max_function(operator_type_of(input->datatype), dims[3], /*of_negative=*/true) != NULL;
+// Whether a pooling has one window as large as the image, whose size a reshape fixes, and a microkernel for negative elements.
+static bool is_of_images(const struct xnn_subgraph* subgraph, const struct xnn_node* node) {
+  if (node->type != xnn_node_type_max_pooling_2d) {
+    return false;
+  }
+  const struct xnn_value* input = &subgraph->values[node->inputs[0]];
+  const struct xnn_node* reshape = xnnpack_sys_only_for_one(subgraph, node->inputs[0]);
+  if (reshape == NULL || reshape->type != xnn_node_type_static_reshape || input->shape.num_dims != 4) {
+    return false;
+  }
+  const struct xnn_shape* image = &reshape->params.static_reshape.new_shape;
+  const uint32_t paddings = node->params.pooling_2d.padding_top | node->params.pooling_2d.padding_right |
+      node->params.pooling_2d.padding_bottom | node->params.pooling_2d.padding_left;
+  const bool is_dilated = (node->params.pooling_2d.dilation_height | node->params.pooling_2d.dilation_width) > 1;
+  return image->num_dims == 4 && image->dim[1] == node->params.pooling_2d.pooling_height &&
+      image->dim[2] == node->params.pooling_2d.pooling_width && paddings == 0 && !is_dilated &&
+      (node->flags & XNN_FLAG_TENSORFLOW_SAME_PADDING) == 0 &&
+      xnnpack_sys_image_max_function(operator_type_of(input->datatype), input->shape.dim[3], /*of_negative=*/true) != NULL;
 }
 
 // Whether a node negates numbers by flipping bits: the sign of floats, and all bits of integers.
@@ -93,7 +106,7 @@ void xnnpack_sys_negate_in_poolings(xnn_subgraph_t subgraph) {
   bool is_changed = false;
   for (uint32_t i = 0; i < subgraph->num_nodes; i++) {
     struct xnn_node* pooling = &subgraph->nodes[i];
-    if (!is_of_images(pooling, &subgraph->values[pooling->inputs[0]])) {
+    if (!is_of_images(subgraph, pooling)) {
       continue;
     }
     struct xnn_node* reader = pooling;

@@ -6,7 +6,7 @@ use crate::fixture::{Fixture, any_f32, assert_close, f32};
 use xnn_testing::Random;
 use xnnpack::{
     AveragePool2d, Datatype, Element, Flags, MaxPool2d, OutputRange, Padding2d, Quantization,
-    RuntimeOptions, TensorSpec, Unary, UnaryOp, ValueId,
+    Reshape, RuntimeOptions, TensorSpec, Unary, UnaryOp, ValueId,
 };
 
 /// Window sizes, including those of specialized microkernels.
@@ -232,36 +232,48 @@ fn windows_of_uint8() {
 }
 
 /// Minima, which are the negatives of the maxima of negative elements. Windows of whole images
-/// negate the elements themselves, if the zero point of the negatives allows that.
+/// negate the elements themselves, if a reshape fixes the size of the image, and the zero point of
+/// the negatives allows that.
 #[test]
 fn minima_of_floats() {
     let random = &mut Random::new(32);
     let windows = poolings(&[1, 3, 17], random);
     for pooling in windows.into_iter().chain(rows()).chain(whole_images(random)) {
         let data = random.f32s(pooling.elements(), -20.0, 20.0);
-        let actual = minima(&pooling, f32(&pooling.dims()), any_f32(), &data);
+        let actual = minima(&pooling, &f32(&pooling.dims()), &any_f32(), &data);
         let least = |window: Vec<f32>| window.into_iter().fold(f32::INFINITY, f32::min);
         let expected: Vec<f32> = pooling.windows(&data).into_iter().map(least).collect();
         assert_eq!(actual, expected, "{pooling:?}");
     }
 }
 
-fn minima<T: Element>(
+fn minima<T: Element + PartialEq + Debug>(
     pooling: &Pooling,
-    spec: TensorSpec,
-    negative: TensorSpec,
+    spec: &TensorSpec,
+    negative: &TensorSpec,
     data: &[T],
 ) -> Vec<T> {
-    let mut fixture = Fixture::new();
-    let result = TensorSpec { dims: None, ..spec.clone() };
-    let input = fixture.input(spec, data);
-    let [negated, largest] = [(); 2].map(|()| fixture.internal(negative.clone()));
-    let output = fixture.output(result);
-    fixture
-        .node(Unary { op: UnaryOp::Negate, input, output: negated })
-        .node(pooling.largest(OutputRange::default(), negated, largest))
-        .node(Unary { op: UnaryOp::Negate, input: largest, output })
-        .run()
+    let [moved, direct] = [true, false].map(|is_reshaped| {
+        let mut fixture = Fixture::new();
+        let input = fixture.input(spec.clone(), data);
+        let negated = fixture.internal(negative.clone());
+        let mut fixture = fixture.node(Unary { op: UnaryOp::Negate, input, output: negated });
+        let mut image = negated;
+        if is_reshaped {
+            image = fixture.internal(negative.clone());
+            let dims = pooling.dims().to_vec();
+            let node = Reshape { dims, is_open: false, input: negated, output: image };
+            fixture = fixture.node(node);
+        }
+        let largest = fixture.internal(negative.clone());
+        let output = fixture.output(TensorSpec { dims: None, ..spec.clone() });
+        fixture
+            .node(pooling.largest(OutputRange::default(), image, largest))
+            .node(Unary { op: UnaryOp::Negate, input: largest, output })
+            .run()
+    });
+    assert_eq!(moved, direct, "{pooling:?}");
+    moved
 }
 
 /// Checks minima of integers with zero points of theirs and of their negatives.
@@ -278,7 +290,7 @@ fn check_minima<T: Element + Copy + Ord + Debug>(
     for pooling in windows.into_iter().chain(rows()).chain(whole_images(random)) {
         let data: Vec<T> = (0..pooling.elements()).map(|_| all(random)).collect();
         let spec = spec(TensorSpec::new(datatype, &pooling.dims()));
-        let actual = minima(&pooling, spec, negative(TensorSpec::inferred(datatype)), &data);
+        let actual = minima(&pooling, &spec, &negative(TensorSpec::inferred(datatype)), &data);
         let least = |window: Vec<T>| window.into_iter().min();
         let expected: Option<Vec<T>> = pooling.windows(&data).into_iter().map(least).collect();
         assert_eq!(Some(actual), expected, "{pooling:?}");
