@@ -112,7 +112,8 @@ fn gelu(data: &[f32], rank: usize) -> Vec<f32> {
     let x = fixture.input(f32(&[data.len()]), data);
     let number =
         |fixture: &mut Fixture, number: f32| fixture.constant(f32(&vec![1; rank]), &[number]);
-    let [cubic, one, scale] = [0.044_715, 1.0, 1.595_769_1].map(|n| number(&mut fixture, n));
+    let [cubic, one, scale] =
+        [0.044_715, 1.0, 2.0 * FRAC_2_PI.sqrt()].map(|n| number(&mut fixture, n));
     let [square, scaled, shifted, inner, argument, gate] =
         [(); 6].map(|()| fixture.internal(any_f32()));
     let output = fixture.output(any_f32());
