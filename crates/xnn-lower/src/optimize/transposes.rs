@@ -130,10 +130,8 @@ fn sink(rewriter: &mut Rewriter, index: usize, shared: bool) -> Option<()> {
         |&id: &ValueId| transposed(rewriter, id).is_some() && rewriter.is_read_only_by(id, index);
     let others = |&id: &ValueId| transposed(rewriter, id).is_some_and(|(other, _)| other != perm);
     let chosen = |&id: &ValueId| is_chosen(rewriter, id, node);
-    if !(shared || inputs.iter().any(is_alone)) || inputs.iter().any(others) {
-        return None;
-    }
-    if inputs.iter().any(chosen) {
+    let may_move = shared || inputs.iter().any(is_alone);
+    if !may_move || inputs.iter().any(others) || inputs.iter().any(chosen) {
         return None;
     }
     let perm = perm.to_vec();

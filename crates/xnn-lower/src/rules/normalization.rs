@@ -193,5 +193,5 @@ pub(crate) fn local_response(
     Ok(LocalResponse { input: input.id, output, radius, bias, alpha, beta })
 }
 
-/// Largest radius. The window must fit XNNPACK's pooling.
+/// Largest radius: far more channels than images have.
 const MAX_RADIUS: u32 = 4096;

@@ -127,7 +127,6 @@ void xnnpack_sys_join_gelu(xnn_subgraph_t subgraph) {
   if (xnnpack_sys_f32_gelu_config() == NULL) {
     return;
   }
-  xnn_subgraph_analyze_consumers_and_producers(subgraph);
   bool has_joined = false;
   for (uint32_t i = 0; i < subgraph->num_nodes; i++) {
     struct xnn_node* product = &subgraph->nodes[i];

@@ -102,7 +102,6 @@ static bool flips_bits(const struct xnn_node* node, const struct xnn_value* valu
 }
 
 void xnnpack_sys_negate_in_poolings(xnn_subgraph_t subgraph) {
-  xnn_subgraph_analyze_consumers_and_producers(subgraph);
   bool is_changed = false;
   for (uint32_t i = 0; i < subgraph->num_nodes; i++) {
     struct xnn_node* pooling = &subgraph->nodes[i];

@@ -116,7 +116,6 @@ static void join(struct xnn_subgraph* subgraph, struct xnn_node* multiplication,
 }
 
 void xnnpack_sys_join_products(xnn_subgraph_t subgraph) {
-  xnn_subgraph_analyze_consumers_and_producers(subgraph);
   bool has_joined = false;
   for (uint32_t i = 0; i < subgraph->num_nodes; i++) {
     struct xnn_node* node = &subgraph->nodes[i];
