@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 158] = [
+pub const SOURCES: [Source; 161] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -70,6 +70,9 @@ pub const SOURCES: [Source; 158] = [
     Source { file: "csrc/ukernels/resize_f32_avx512f.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/resize_q8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/resize_q8_avx512skx.c", isas: &["avx512skx"] },
+    Source { file: "csrc/ukernels/resize_rows_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/resize_rows_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/resize_rows_avx512skx.c", isas: &["avx512skx"] },
     Source { file: "csrc/config/q8_bytes_config.c", isas: &[] },
     Source { file: "csrc/config/q8_neon_config.c", isas: &[] },
     Source { file: "csrc/ukernels/choice_q8.c", isas: &[] },

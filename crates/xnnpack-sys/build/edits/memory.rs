@@ -143,6 +143,18 @@ const RESIZE_POINTERS: Edit = Edit {
 ",
             1,
         ),
+        // Threads take whole rows. XNNPACK divides by the size of a tile where it means to round up to it, so that tiles have
+        // about as many pixels as there are tiles.
+        (
+            "const uint32_t output_size_subtile = ibilinear->pixel_tile;",
+            "const size_t output_size_subtile = output_width;",
+            1,
+        ),
+        (
+            "divide_round_up(output_size_tile, max_output_size_tile * output_size_subtile) * output_size_subtile",
+            "divide_round_up(max_output_size_tile, output_size_subtile) * output_size_subtile",
+            1,
+        ),
         (
             "(pthreadpool_task_2d_tile_1d_t) xnn_compute_resize_bilinear;",
             "(pthreadpool_task_2d_tile_1d_t) xnnpack_sys_compute_resize_bilinear;",

@@ -142,6 +142,8 @@ const struct xnn_pavgpool_config* xnnpack_sys_f32_pavgpool_config(void);
 const struct xnn_ibilinear_config* xnnpack_sys_f32_ibilinear_config(void);
 const struct xnn_ibilinear_config* xnnpack_sys_s8_ibilinear_config(void);
 const struct xnn_ibilinear_config* xnnpack_sys_u8_ibilinear_config(void);
+// Microkernels of bilinear interpolation along one axis after the other, or NULL.
+const struct xnnpack_sys_resize_rows* xnnpack_sys_resize_rows_config(enum xnn_operator_type type);
 const struct xnn_maxpool_config* xnnpack_sys_f32_maxpool_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_s8_maxpool_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_u8_maxpool_config(void);

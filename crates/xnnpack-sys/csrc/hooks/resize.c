@@ -3,9 +3,13 @@
 
 #include "hooks/resize.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "config/operators.h"
+#include "ukernels/resize_rows.h"
 #include "xnnpack/allocator.h"
 #include "xnnpack/common.h"
 #include "xnnpack/math.h"
@@ -13,6 +17,12 @@
 // Pixels whose weights are interleaved at once.
 #define PIXELS 128
 #define CORNERS 4
+
+// Sums of a row of the input that are kept for the rows of the output beside it.
+#define SUMS 2048
+
+// Pixels with fewer bytes do not fill the vectors of microkernels that compute pixel by pixel.
+#define FEW_BYTES 16
 
 // Size of the largest type of weights.
 #define MAX_WEIGHT_BYTES sizeof(float)
@@ -27,6 +37,8 @@ struct row {
 
 struct plan {
   size_t columns;
+  // Compute along one axis after the other; NULL if pixels are computed one by one.
+  const struct xnnpack_sys_resize_rows* by_rows;
   // A weight for each column and for each row: the distance from the pixel to the left or above.
   const char* across;
   const char* down;
@@ -82,6 +94,8 @@ bool xnnpack_sys_point_resize(
   const void** const scratch = (const void**) ((uintptr_t) plan + scratch_start);
   char* const scratch_weights = (char*) (scratch + CORNERS * width);
   plan->columns = width;
+  const bool is_worth_it = height > shapes.input_height || shapes.pixel_bytes < FEW_BYTES;
+  plan->by_rows = is_worth_it ? xnnpack_sys_resize_rows_config(op->type) : NULL;
   plan->across = across;
   plan->down = down;
 
@@ -131,35 +145,98 @@ static XNN_INLINE void pair(char* pairs, const char* across, const char* down, s
   }
 }
 
-void xnnpack_sys_compute_resize_bilinear(
-    const struct resize_bilinear_context* context, size_t image, size_t start, size_t count)
-{
+// Computes a row of the output pixel by pixel.
+static void compute_pixels(const struct resize_bilinear_context* context, size_t y, size_t input_offset, uintptr_t output) {
   const struct plan* const plan = (const struct plan*) context->indirect_input;
   const size_t log2_weight = context->log2_wsize - 1;
+  const struct row row = plan->rows[y];
+  const char* const down = plan->down + (y << log2_weight);
   XNN_ALIGN(64) char pairs[2 * PIXELS * MAX_WEIGHT_BYTES];
-  uintptr_t output = (uintptr_t) context->output + start * context->output_pixel_stride + image * context->output_batch_stride;
-  size_t y = start / plan->columns;
-  size_t x = start % plan->columns;
-  while (count != 0) {
-    const size_t now = min(min(count, plan->columns - x), PIXELS);
+  for (size_t x = 0; x < plan->columns; x += PIXELS) {
+    const size_t now = min(plan->columns - x, PIXELS);
     const char* const across = plan->across + (x << log2_weight);
-    const char* const down = plan->down + (y << log2_weight);
     if (log2_weight == XNN_LOG2_SIZEOF_FLOAT) {
       pair(pairs, across, down, now, sizeof(float));
     } else {
       pair(pairs, across, down, now, sizeof(int16_t));
     }
-    const struct row row = plan->rows[y];
     context->ukernel(
-        now, context->scaled_channels, row.pointers + CORNERS * x,
-        context->input_offset + image * context->input_batch_stride + row.offset, pairs, (void*) output,
+        now, context->scaled_channels, row.pointers + CORNERS * x, input_offset + row.offset, pairs, (void*) output,
         context->output_pixel_stride - context->scaled_channels);
     output += now * context->output_pixel_stride;
-    count -= now;
-    x += now;
-    if (x == plan->columns) {
-      x = 0;
-      y++;
+  }
+}
+
+// Sums of some columns of a row of the input.
+struct sums {
+  // The address of the first pixel; 0 at the start.
+  uintptr_t first;
+  XNN_ALIGN(64) int32_t values[SUMS];
+};
+
+// Computes sums unless they are there. `corners` starts with the pixels to the left and to the right of the first column.
+static XNN_INLINE void sum_across(
+    const struct resize_bilinear_context* context, size_t columns, const void* const* corners, size_t input_offset,
+    const char* weights, struct sums* sums)
+{
+  const uintptr_t first = (uintptr_t) corners[0] + input_offset;
+  if (sums->first != first) {
+    const struct plan* const plan = (const struct plan*) context->indirect_input;
+    plan->by_rows->across(columns, context->scaled_channels, corners, input_offset, weights, sums->values);
+    sums->first = first;
+  }
+}
+
+// Computes as many columns as `SUMS` are for, of each row.
+static void compute_rows(
+    const struct resize_bilinear_context* context, size_t start, size_t count, size_t input_offset, uintptr_t output)
+{
+  const struct plan* const plan = (const struct plan*) context->indirect_input;
+  const size_t log2_weight = context->log2_wsize - 1;
+  const size_t log2_element = log2_weight == XNN_LOG2_SIZEOF_FLOAT ? XNN_LOG2_SIZEOF_FLOAT : 0;
+  const size_t channels = context->scaled_channels >> log2_element;
+  struct sums kept[2];
+  for (size_t x = 0; x < plan->columns; x += SUMS / channels) {
+    const size_t columns = min(plan->columns - x, SUMS / channels);
+    const char* const across = plan->across + (x << log2_weight);
+    struct sums* above = &kept[0];
+    struct sums* below = &kept[1];
+    above->first = below->first = 0;
+    for (size_t y = start; y < start + count; y++) {
+      const struct row row = plan->rows[y];
+      const void* const* const corners = row.pointers + CORNERS * x;
+      const size_t offset = input_offset + row.offset;
+      if (below->first == (uintptr_t) corners[0] + offset) {
+        struct sums* const next = above;
+        above = below;
+        below = next;
+      }
+      sum_across(context, columns, corners, offset, across, above);
+      const bool is_between = corners[2] != corners[0];
+      if (is_between) {
+        sum_across(context, columns, corners + 2, offset, across, below);
+      }
+      plan->by_rows->down(
+          columns * channels, above->values, is_between ? below->values : above->values, plan->down + (y << log2_weight),
+          (void*) (output + ((y - start) * plan->columns + x) * context->output_pixel_stride));
     }
+  }
+}
+
+void xnnpack_sys_compute_resize_bilinear(
+    const struct resize_bilinear_context* context, size_t image, size_t start, size_t count)
+{
+  const struct plan* const plan = (const struct plan*) context->indirect_input;
+  const size_t input_offset = context->input_offset + image * context->input_batch_stride;
+  const uintptr_t output = (uintptr_t) context->output + start * context->output_pixel_stride + image * context->output_batch_stride;
+  const size_t first = start / plan->columns;
+  const size_t rows = count / plan->columns;
+  if (plan->by_rows != NULL && context->output_pixel_stride == context->scaled_channels && context->scaled_channels <= SUMS) {
+    compute_rows(context, first, rows, input_offset, output);
+    return;
+  }
+  for (size_t y = 0; y < rows; y++) {
+    compute_pixels(
+        context, first + y, input_offset, output + y * plan->columns * context->output_pixel_stride);
   }
 }

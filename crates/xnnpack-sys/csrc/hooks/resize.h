@@ -29,7 +29,7 @@ bool xnnpack_sys_point_resize(
     xnn_operator_t op, xnn_indirection_init_resize_bilinear2d_hwc_fn write, const void* input,
     struct xnnpack_sys_resize shapes, size_t log2_weight_bytes);
 
-// XNNPACK's function that computes pixels, for these pointers and weights.
+// XNNPACK's function that computes pixels, for these pointers and weights. `start` and `count` are whole rows.
 void xnnpack_sys_compute_resize_bilinear(
     const struct resize_bilinear_context* context, size_t image, size_t start, size_t count);
 

@@ -55,7 +55,11 @@ impl Resize {
             old: size(20),
             new: size(most),
             batch: one_to(2, random),
-            channels: one_to(40, random),
+            channels: match random.below(3) {
+                _ if one_in(RARELY, random) => 2050,
+                0 => one_to(4, random),
+                _ => one_to(40, random),
+            },
             flags: [Flags::default(), Flags::ALIGN_CORNERS, Flags::TENSORFLOW_LEGACY]
                 [random.below(3)],
             threads: if one_in(RARELY, random) { 2 } else { 1 },
