@@ -101,7 +101,7 @@ const CONVOLUTIONS: Edit = Edit {
         ),
         (
             "xnn_init_qd8_f32_qc8w_gemm_config()",
-            "xnnpack_sys_exact_qd8_gemm_config_for(\n      xnnpack_sys_image_gemm_config_for(group_input_channels, &flags),\n      \
+            "xnnpack_sys_exact_qd8_gemm_config_for(\n      xnnpack_sys_image_gemm_config_for(group_input_channels, group_output_channels, &flags),\n      \
              kernel, (size_t) groups * group_output_channels * kernel_height * kernel_width * group_input_channels)",
             1,
         ),

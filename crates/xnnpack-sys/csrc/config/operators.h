@@ -67,8 +67,9 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void);
 bool xnnpack_sys_takes_narrow_tile(
     const struct xnn_gemm_config* narrow, const struct xnn_gemm_config* wide, size_t channels);
 
-// Convolutions of images quantized at run time, with a number of inputs at a position; removes `XNNPACK_SYS_UNSIGNED_IMAGES` from the flags.
-const struct xnn_gemm_config* xnnpack_sys_image_gemm_config_for(size_t inputs, uint32_t* flags);
+// Convolutions of images quantized at run time, with a number of inputs at a position and of output channels in a group; removes
+// `XNNPACK_SYS_UNSIGNED_IMAGES` from the flags.
+const struct xnn_gemm_config* xnnpack_sys_image_gemm_config_for(size_t inputs, size_t outputs, uint32_t* flags);
 
 // Depthwise convolutions. That of fp32 takes the stride and the dilation along a row, those with `for` the weights of a channel. That
 // of int8 removes `XNNPACK_SYS_QD8_DEPTHWISE` from the flags. The exact one supports weights of -128.

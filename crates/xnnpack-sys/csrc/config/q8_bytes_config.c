@@ -189,45 +189,58 @@ CHOOSE_TILE(qu8)
 CHOOSE(qs8)
 CHOOSE(qu8)
 
+// The tile of AVX2, for few channels.
+static void choose_few_qs8(struct xnn_gemm_config* config) {
+  choose_qs8(config);
+  CHOOSE_16(qs8)
+  TILE_OF_16(qs8, avx2);
+}
+
 #define DYNAMIC_TILE(rows, index, isa) \
   config->minmax.dqgemm[index] = DQGEMM_UKERNEL(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_##rows##c4__##isa); \
   config->minmax.dqigemm[index] = \
       DQIGEMM_UKERNEL(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##rows##c4__##isa)
 
-// Products of rows, and convolutions of images, quantized at run time. Weights of convolutions are packed by
-// `xnnpack_sys_pack_qd8_bytes_goki`.
-static void choose_qd8(struct xnn_gemm_config* config) {
-  config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qd8_goi;
-  config->pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qd8_gio;
+#define DYNAMIC_TILE_OF_8(isa) \
+  choose_tile(config, Q8_SSE41_ROWS, Q8_SSE41_CHANNELS, Q8_BYTES_LOG2_DEPTH); \
+  DYNAMIC_TILE(1x8, 0, isa); \
+  DYNAMIC_TILE(4x8, Q8_SSE41_ROWS - 1, isa)
+
+#define DYNAMIC_TILE_OF_16(isa) \
+  choose_tile(config, Q8_AVX2_ROWS, Q8_AVX2_CHANNELS, Q8_BYTES_LOG2_DEPTH); \
+  DYNAMIC_TILE(1x16, 0, isa); \
+  DYNAMIC_TILE(4x16, Q8_AVX2_ROWS - 1, isa)
+
+static void choose_qd8_tile(struct xnn_gemm_config* config, size_t most_channels) {
 #if XNN_ENABLE_AVX512SKX
-  if (has_avx512skx()) {
+  if (has_avx512skx() && most_channels >= Q8_AVX512_CHANNELS) {
     choose_tile(config, Q8_AVX512_ROWS, Q8_AVX512_CHANNELS, Q8_BYTES_LOG2_DEPTH);
     DYNAMIC_TILE(1x32, 0, avx512skx);
     DYNAMIC_TILE(8x32, Q8_AVX512_ROWS - 1, avx512skx);
     return;
   }
 #endif
-  if (!has_avx2()) {
-    choose_tile(config, Q8_SSE41_ROWS, Q8_SSE41_CHANNELS, Q8_BYTES_LOG2_DEPTH);
-    if (has_avx()) {
-      DYNAMIC_TILE(1x8, 0, avx);
-      DYNAMIC_TILE(4x8, Q8_SSE41_ROWS - 1, avx);
-    } else {
-      DYNAMIC_TILE(1x8, 0, sse41);
-      DYNAMIC_TILE(4x8, Q8_SSE41_ROWS - 1, sse41);
-    }
-    return;
-  }
-  choose_tile(config, Q8_AVX2_ROWS, Q8_AVX2_CHANNELS, Q8_BYTES_LOG2_DEPTH);
 #if XNN_ENABLE_AVXVNNI
   if (has_avxvnni()) {
-    DYNAMIC_TILE(1x16, 0, avxvnni);
-    DYNAMIC_TILE(4x16, Q8_AVX2_ROWS - 1, avxvnni);
+    DYNAMIC_TILE_OF_16(avxvnni);
     return;
   }
 #endif
-  DYNAMIC_TILE(1x16, 0, avx2);
-  DYNAMIC_TILE(4x16, Q8_AVX2_ROWS - 1, avx2);
+  if (has_avx2()) {
+    DYNAMIC_TILE_OF_16(avx2);
+  } else if (has_avx()) {
+    DYNAMIC_TILE_OF_8(avx);
+  } else {
+    DYNAMIC_TILE_OF_8(sse41);
+  }
+}
+
+// Products of rows, and convolutions of images, quantized at run time, with a tile of at most so many channels. Weights of convolutions
+// are packed by `xnnpack_sys_pack_qd8_bytes_goki`.
+static void choose_qd8(struct xnn_gemm_config* config, size_t most_channels) {
+  config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qd8_goi;
+  config->pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qd8_gio;
+  choose_qd8_tile(config, most_channels);
 }
 
 // Transposed convolutions: XNNPACK packs their weights.
@@ -246,14 +259,24 @@ CHOICE(
     qs8_bytes, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, uses_qs8_bytes(),
     choose_qs8(qs8_bytes_configs))
 CHOICE(
+    qs8_few_bytes, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, uses_qs8_bytes(),
+    choose_few_qs8(qs8_few_bytes_configs))
+CHOICE(
     qu8_bytes, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, xnnpack_sys_uses_q8_bytes(),
     choose_qu8(qu8_bytes_configs); qu8_bytes_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params)
 CHOICE(
     qd8_bytes, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, xnnpack_sys_uses_q8_bytes(),
-    choose_qd8(qd8_bytes_configs))
+    choose_qd8(qd8_bytes_configs, Q8_AVX512_CHANNELS))
+CHOICE(
+    qd8_few_bytes, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, xnnpack_sys_uses_q8_bytes(),
+    choose_qd8(qd8_few_bytes_configs, Q8_AVX2_CHANNELS))
 CHOICE(
     qu8_plain, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, xnnpack_sys_uses_q8_bytes(),
     choose_plain_qu8(qu8_plain_configs); qu8_plain_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params)
+
+const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_config_for(size_t outputs) {
+  return outputs <= Q8_AVX2_CHANNELS ? xnnpack_sys_qd8_few_bytes_config() : xnnpack_sys_qd8_bytes_config();
+}
 
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) {
   return uses_qs8_bytes() ? xnnpack_sys_qd8_bytes_config() : xnn_init_qd8_f32_qc8w_gemm_config();
@@ -263,6 +286,7 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) {
 
 bool xnnpack_sys_uses_q8_bytes(void) { return false; }
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) { return xnn_init_qd8_f32_qc8w_gemm_config(); }
+const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_config_for(size_t outputs) { return xnn_init_qd8_f32_qc8w_gemm_config(); }
 size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth) { return 0; }
 
 bool xnnpack_sys_are_orders_sound(size_t nr, size_t kr, size_t tiles, size_t depth, const void* packed, size_t stride) {

@@ -19,8 +19,14 @@ const struct xnn_gemm_config* xnnpack_sys_qs8_bytes_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qu8_bytes_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qu8_plain_config(void);
 
-// Convolutions of images quantized at run time.
+// Products and convolutions of int8 with a tile of AVX2. Only for processors with AVX512.
+const struct xnn_gemm_config* xnnpack_sys_qs8_few_bytes_config(void);
+
+// Convolutions of images quantized at run time: with any number of output channels in a group, with as many as a tile of AVX2 has or
+// fewer, and with `outputs`.
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qd8_few_bytes_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_config_for(size_t outputs);
 
 // Products of rows quantized at run time. XNNPACK's configuration on other processors.
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void);

@@ -181,10 +181,11 @@ const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, si
 #else
 #if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512SKX
   // XNNPACK's microkernels for AVX512 multiply eight inputs of 16 channels at a time: half as many loads of inputs as in those of this
-  // crate, whose tiles have 32 channels. Without VNNI that also pays for few products.
+  // crate, whose tiles have 32 channels. Without VNNI that also pays for few products, and those for AVX2 take up to 8 channels.
   const bool are_few = outputs <= 16 && (positions * inputs >= 64 || xnnpack_sys_uses_q8_bytes());
   if (are_few && xnn_init_hardware_config()->use_x86_avx512skx) {
-    return xnn_init_qs8_qc8w_gemm_config();
+    const bool have_no_vnni = !xnn_init_hardware_config()->use_x86_avx512vnni;
+    return outputs <= 8 && have_no_vnni ? xnnpack_sys_qs8_few_bytes_config() : xnn_init_qs8_qc8w_gemm_config();
   }
 #endif
   return xnnpack_sys_amx_pays(inputs) ? xnnpack_sys_qs8_amx_config() : xnnpack_sys_qs8_gemm_config();

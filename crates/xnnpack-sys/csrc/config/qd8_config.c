@@ -223,15 +223,16 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_qc4w_rows_gemm_config(size_t input
              : xnnpack_sys_qd8_qc4w_config();
 }
 
-const struct xnn_gemm_config* xnnpack_sys_image_gemm_config_for(size_t inputs, uint32_t* flags) {
+const struct xnn_gemm_config* xnnpack_sys_image_gemm_config_for(size_t inputs, size_t outputs, uint32_t* flags) {
 #if XNN_ARCH_ARM64
+  (void) outputs;
   return xnnpack_sys_qd8_neon_config_for(inputs);
 #else
   if (has_amx()) {
     return xnnpack_sys_qd8_amx_config();
   }
   if (xnnpack_sys_uses_q8_bytes()) {
-    return xnnpack_sys_qd8_bytes_config();
+    return xnnpack_sys_qd8_bytes_config_for(outputs);
   }
   const bool is_unsigned = (*flags & XNNPACK_SYS_UNSIGNED_IMAGES) != 0;
   // Weights are packed the same way and have the same key in the weights cache.

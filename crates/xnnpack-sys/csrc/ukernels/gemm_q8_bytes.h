@@ -16,7 +16,8 @@
 //
 // Inputs of a tile are first copied to a buffer, position after position, in which signed inputs have 128 added; the bias compensates
 // it. Where it pays, the buffer also has them in the orders of the other pairings, so that a step only has to know where its inputs
-// are. 128 is subtracted from unsigned weights when they are packed, and the difference of their zero point from 128 is multiplied by
+// are. A tile whose inputs no other tile needs, or few of them, takes them from where they are (DIRECT), with their signs: the only
+// tile of a group, for example. 128 is subtracted from unsigned weights when they are packed, and the difference of their zero point from 128 is multiplied by
 // the sum of a row's inputs, once for all channels.
 //
 // `kind`, `source` and `rows` are constants wherever these functions are inlined, so that loops over them are unrolled and arrays
@@ -40,7 +41,7 @@
 #endif
 
 #define DEPTH Q8_BYTES_DEPTH
-#define VECTORS 2
+#define VECTORS Q8_BYTES_VECTORS
 #define CHANNELS (VECTORS * VECTOR_LANES)
 // Bytes of a row in the buffer.
 #define BUFFER Q8_BYTES_BLOCK(CHANNELS)
@@ -208,6 +209,72 @@ static XNN_INLINE const uint8_t* multiply(
   return weights;
 }
 
+// Adds products of four inputs of each row with `vectors` vectors of channels from `first` on.
+static XNN_INLINE void step_directly(
+    size_t rows, size_t first, size_t vectors, const uint32_t inputs[ROWS], const uint8_t* weights, vint sums[ROWS][VECTORS])
+{
+  vint bytes[VECTORS];
+  UNROLL for (size_t v = first; v < first + vectors; v++) {
+    bytes[v] = vint_load(weights + v * sizeof(vint));
+  }
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    const vint four = VINT(set1_epi32, (int32_t) inputs[row]);
+    const vint signs = signs_of_vector(four);
+    const vint magnitudes = VINT(abs_epi8, four);
+    UNROLL for (size_t v = first; v < first + vectors; v++) {
+      sums[row][v] = add_dot_products(sums[row][v], magnitudes, with_signs(bytes[v], signs));
+    }
+  }
+}
+
+// Adds products of the inputs in some steps of a position, at `from` for each row.
+static XNN_INLINE void multiply_position(
+    size_t rows, size_t first, size_t vectors, const uint8_t* const from[ROWS], struct q8_bytes_steps steps, size_t depth,
+    const uint8_t* weights, vint sums[ROWS][VECTORS])
+{
+  uint32_t inputs[ROWS];
+  size_t i = steps.first;
+  for (; i < steps.end && i < depth / DEPTH; i++) {
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      memcpy(&inputs[row], from[row] + i * DEPTH, DEPTH);
+    }
+    step_directly(rows, first, vectors, inputs, weights + i * CHANNELS * DEPTH, sums);
+  }
+  if (i < steps.end) {
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      inputs[row] = load_up_to_4(from[row] + i * DEPTH, depth % DEPTH);
+    }
+    step_directly(rows, first, vectors, inputs, weights + i * CHANNELS * DEPTH, sums);
+  }
+}
+
+// Adds products of inputs that are not in the buffer.
+static XNN_INLINE void multiply_directly(
+    size_t rows, size_t vectors, const struct input* input, const uint8_t* weights, const struct q8_bytes_order* order,
+    vint sums[ROWS][VECTORS])
+{
+  const size_t steps = divide_round_up(input->depth, DEPTH);
+  struct q8_bytes_steps nonzero[VECTORS];
+  for (size_t v = 0; v < VECTORS; v++) {
+    // Packed weights from a file may be damaged.
+    nonzero[v] = (struct q8_bytes_steps) {order->nonzero[v].first, (uint16_t) min(order->nonzero[v].end, steps)};
+  }
+  const bool together = vectors == 1 || (nonzero[0].first == nonzero[1].first && nonzero[0].end == nonzero[1].end);
+  for (size_t position = 0; position < input->positions; position++) {
+    const uint8_t* from[ROWS];
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      from[row] = row_at(input, position * input->rows_of_position + row);
+    }
+    if (together) {
+      multiply_position(rows, 0, vectors, from, nonzero[0], input->depth, weights, sums);
+    } else {
+      multiply_position(rows, 0, 1, from, nonzero[0], input->depth, weights, sums);
+      multiply_position(rows, 1, 1, from, nonzero[1], input->depth, weights, sums);
+    }
+    weights += steps * CHANNELS * DEPTH;
+  }
+}
+
 // State that the tiles of a product share.
 struct product {
   const struct input* input;
@@ -216,7 +283,8 @@ struct product {
   // Multiplied by the sum of a row's inputs for UNSIGNED, and by the packed sums of weights for DYNAMIC.
   int32_t factor;
   struct output output;
-  // Whether the buffer has inputs in the order of each pairing.
+  // Whether the buffer has inputs, and in the order of each pairing.
+  bool filled;
   bool paired;
   // UNSIGNED: contributions of the weights' zero point.
   vint offsets[ROWS];
@@ -250,11 +318,17 @@ static XNN_INLINE const uint8_t* tile(
   const struct q8_bytes_order* order = (const struct q8_bytes_order*) (end + CHANNELS * sizeof(int32_t));
   weights += CHANNELS * sizeof(int32_t);
   struct cursor cursor = {0};
-  for (size_t done = 0; done < depth;) {
+  // Sums of unsigned inputs are taken in the buffer.
+  const bool is_direct = source == SORTED && SATURATES && kind != UNSIGNED && order->direct != 0;
+  if (is_direct) {
+    multiply_directly(rows, vectors, input, weights, order, sums);
+  }
+  for (size_t done = 0; done < depth && !is_direct;) {
     size_t some = depth;
     const bool paired = source == SORTED && SATURATES && order->paired != 0;
     // Each tile has its own pairings, or none.
-    if (is_first || depth > BUFFER || (paired && !product->paired)) {
+    if (!product->filled || depth > BUFFER || (paired && !product->paired)) {
+      product->filled = true;
       product->paired = paired;
       // Two calls, so that it is a constant in each.
       some = paired ? fill(kind, true, rows, input, depth, &cursor, buffer)

@@ -31,6 +31,15 @@
 // processors.
 #define Q8_BYTES_PAIRED(tile) ((tile) == Q8_AVX512_CHANNELS ? 768 : 1280)
 
+// Vectors of a tile.
+#define Q8_BYTES_VECTORS 2
+
+// Steps of a position, from `first` on and before `end`.
+struct q8_bytes_steps {
+  uint16_t first;
+  uint16_t end;
+};
+
 // The order of a block's steps behind a tile's weights: first `wide` steps of the form WIDE, then `signs` of SIGNS. `places` are the
 // bytes at which the inputs of each step are in a row of the buffer.
 struct q8_bytes_order {
@@ -38,6 +47,9 @@ struct q8_bytes_order {
   uint16_t signs;
   // 1 if the buffer must have inputs in the order of each pairing.
   uint16_t paired;
+  // 1 if inputs need no buffer: all steps are SIGNS in their order, and for each vector some of a position have weights other than 0.
+  uint16_t direct;
+  struct q8_bytes_steps nonzero[Q8_BYTES_VECTORS];
   uint16_t places[];
 };
 

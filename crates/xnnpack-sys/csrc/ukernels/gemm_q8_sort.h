@@ -105,11 +105,59 @@ static size_t bring_forward(
   return next - first;
 }
 
+// Finds the steps of a position before and behind which a vector of channels has no weights other than 0 at any position.
+static struct q8_bytes_steps nonzero_steps(size_t positions, size_t steps, const uint8_t* weights) {
+  struct q8_bytes_steps nonzero = {(uint16_t) steps, 0};
+  for (size_t i = 0; i < positions * steps; i++) {
+    const uint16_t step = (uint16_t) (i % steps);
+    if (vint_any(vint_load(weights + i * CHANNELS * DEPTH))) {
+      nonzero.first = min(nonzero.first, step);
+      nonzero.end = max(nonzero.end, step + 1);
+    }
+  }
+  return nonzero;
+}
+
+// Makes a tile DIRECT if that takes less time: if half of its steps have no weights other than 0, as in groups that were merged, or if
+// inputs would be copied for few products. Of its vectors, `vectors` have channels; `is_alone` if no other tile needs its inputs.
+static bool make_direct(
+    size_t positions, size_t vectors, bool is_alone, const uint8_t* weights, size_t depth, struct q8_bytes_order* order)
+{
+  enum { FEW_STEPS = 4 };
+  const size_t steps = depth / DEPTH / positions;
+  // Vectors of 512 bits have no instruction for signs.
+  if (!SATURATES || sizeof(vint) > sizeof(__m256i) || depth > BUFFER) {
+    return false;
+  }
+  for (size_t i = 0; i < depth / DEPTH; i++) {
+    if (has_least_weights(weights + i * CHANNELS * DEPTH)) {
+      return false;
+    }
+  }
+  size_t taken = 0;
+  for (size_t v = 0; v < vectors; v++) {
+    order->nonzero[v] = nonzero_steps(positions, steps, weights + v * sizeof(vint));
+    taken += order->nonzero[v].end - min(order->nonzero[v].first, order->nonzero[v].end);
+  }
+  order->direct = 2 * taken <= vectors * steps || (is_alone && (vectors == 1 || steps <= FEW_STEPS));
+  return order->direct != 0;
+}
+
 // Sorts the steps of a tile by form, block by block.
-static void sort_steps(size_t positions, uint8_t* weights, size_t depth, uint8_t* more) {
+static void sort_steps(
+    bool is_unsigned, size_t positions, size_t vectors, bool is_alone, uint8_t* weights, size_t depth, uint8_t* more)
+{
   int32_t* corrections = (int32_t*) more;
   memset(more, 0, xnnpack_sys_q8_order_size(CHANNELS, depth));
   struct q8_bytes_order* order = (struct q8_bytes_order*) (corrections + CHANNELS);
+  if (!is_unsigned && make_direct(positions, vectors, is_alone, weights, depth, order)) {
+    order->signs = (uint16_t) (depth / DEPTH);
+    for (size_t i = 0; i < depth / DEPTH; i++) {
+      order->places[i] = (uint16_t) (i * DEPTH);
+      add_corrections(weights + i * CHANNELS * DEPTH, corrections);
+    }
+    return;
+  }
   const bool fits = SATURATES && depth <= PAIRED;
   while (depth > 0) {
     const size_t some = min(depth, BUFFER);
@@ -146,6 +194,8 @@ void WITH_ISA(xnnpack_sys_sort_q8_)(
 {
   const size_t more = xnnpack_sys_q8_order_size(CHANNELS, depth);
   assert(extra_bytes >= more);
+  // A layer of one group may be packed in slices, of which none has fewer channels than a tile.
+  const bool are_all = groups > 1 || channels <= VECTOR_LANES;
   uint8_t* at = packed;
   for (; groups > 0; groups--) {
     for (size_t channel = 0; channel < channels; channel += CHANNELS) {
@@ -154,7 +204,8 @@ void WITH_ISA(xnnpack_sys_sort_q8_)(
       if (is_unsigned) {
         make_signed(at, depth * CHANNELS);
       }
-      sort_steps(positions, at, depth, end - more);
+      const size_t vectors = channels - channel > VECTOR_LANES ? VECTORS : 1;
+      sort_steps(is_unsigned, positions, vectors, are_all && channels <= CHANNELS, at, depth, end - more);
       at = end;
     }
   }
@@ -178,6 +229,9 @@ static bool is_sound(const struct q8_bytes_order* order, size_t depth, size_t so
   const size_t steps = some / DEPTH;
   const bool paired = order->paired != 0;
   if (order->wide > steps || order->signs > steps - order->wide || (paired && depth > PAIRED)) {
+    return false;
+  }
+  if (order->direct != 0 && (depth > BUFFER || order->signs != steps)) {
     return false;
   }
   for (size_t i = 0; i < steps; i++) {

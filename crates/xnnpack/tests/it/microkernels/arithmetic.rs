@@ -106,6 +106,9 @@ where
     if random.below(3) == 0 {
         pair(&mut filter, layer.depth(), layer.group_inputs, low + 128, random);
     }
+    if layer.form == Form::Convolution && random.below(6) == 0 {
+        disconnect_parts(layer, &mut filter, filter_zero, random);
+    }
     // After this, sums are expected around 0, within about 64 steps of the output.
     let depth = layer.depth() as f32;
     let middle = |zero: i32| (low + high) as f32 / 2.0 - zero as f32;
@@ -168,6 +171,16 @@ where
     };
     for actual in layer.run(types, &store(input), &store(filter), &bias) {
         compare(layer, &actual, &expected, tolerance);
+    }
+}
+
+/// Makes weights zeros as in groups that were merged.
+pub fn disconnect_parts<T: Copy>(layer: &Layer, filter: &mut [T], zero: T, random: &mut Random) {
+    let parts = 2 + random.below(3);
+    for (index, weight) in filter.iter_mut().enumerate() {
+        if !layer.connects_part(index, parts) {
+            *weight = zero;
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Convolutions of images quantized at run time with int8 weights, which give the same bits as
 //! TFLite's reference kernels.
 
-use super::arithmetic::{compare, pair};
+use super::arithmetic::{compare, disconnect_parts, pair};
 use super::layer::{Form, Layer, Types};
 use super::{CHANNELS, KERNELS, depthwise, least_of, least_weight, one_in, one_to, place};
 use crate::fixture::{self, Fixture, any_f32, conv, f32};
@@ -70,6 +70,9 @@ pub fn check(layer: &Layer, random: &mut Random) {
     }
     if one_in(3, random) {
         weights = pair_weights(layer, &weights, random);
+    }
+    if layer.form == Form::Convolution && one_in(6, random) {
+        disconnect_parts(layer, &mut weights, 0, random);
     }
     let scales = random.f32s(layer.outputs(), 1e-3, 1e-2);
     let bias = random.f32s(layer.outputs(), -1.0, 1.0);

@@ -97,6 +97,14 @@ impl Layer {
         self.kernel[0] * self.kernel[1] * self.group_inputs
     }
 
+    /// Whether a weight connects input and output channels of the same of `parts` parts of a group, as all weights other than 0 of
+    /// merged groups do.
+    pub fn connects_part(&self, weight: usize, parts: usize) -> bool {
+        let (input, output) = (weight % self.group_inputs, weight / self.depth());
+        let output = output % self.group_outputs;
+        input * parts / self.group_inputs == output * parts / self.group_outputs
+    }
+
     /// Number of input elements with the largest batch.
     pub fn input_elements(&self) -> usize {
         self.images() * self.size[0] * self.size[1] * self.inputs()

@@ -262,6 +262,23 @@ fn products_of_uint8() {
     check_products(Datatype::Quint8, 8);
 }
 
+/// Groups with fewer channels than tiles have.
+#[test]
+fn products_of_few_channels() {
+    let random = &mut Random::new(34);
+    for round in 0..200 {
+        let multiple = [1, 4, 8][round % 3];
+        let [inputs, outputs] = [0; 2].map(|_| one_to(20 / multiple, random) * multiple);
+        let mut layer = Layer::dense(Form::Convolution, inputs, outputs);
+        place(&mut layer, [0; 2].map(|_| one_to(3, random)), one_to(3, random), random);
+        layer.groups = one_to(4, random);
+        for filter in [Datatype::F32, Datatype::Qint8, Datatype::Qcint8, Datatype::Quint8] {
+            check(&layer, filter, random);
+        }
+        images::check(&layer, random);
+    }
+}
+
 /// Layers with more rows, inputs and channels than a tile, and parts of rows, for matrix
 /// extensions.
 fn deep(random: &mut Random) -> Layer {
