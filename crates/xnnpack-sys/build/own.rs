@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 161] = [
+pub const SOURCES: [Source; 165] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -109,6 +109,10 @@ pub const SOURCES: [Source; 161] = [
     Source { file: "csrc/ukernels/gemm_f32_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/gemm_f32_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/gemm_f32_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/gemm_f32_few_avx512f.c", isas: &["avx512f"] },
+    Source { file: "csrc/ukernels/gemm_f32_few_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/gemm_f32_few_avx.c", isas: &["avx"] },
+    Source { file: "csrc/ukernels/gemm_f32_few_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/gemm_f32_sparse_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/gemm_f32_sparse_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/gemm_f32_sparse_sse41.c", isas: &["sse41"] },

@@ -271,7 +271,7 @@ const FULLY_CONNECTED: Edit = Edit {
         ),
         (
             "xnn_init_f32_gemm_nr2_config()",
-            "xnnpack_sys_narrow_f32_gemm_config_for(output_channels)",
+            "xnnpack_sys_narrow_f32_gemm_config_for(input_channels, output_channels)",
             1,
         ),
         (

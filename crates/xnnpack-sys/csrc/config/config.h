@@ -7,6 +7,8 @@
 // | the same, few channels       | f32           | AVX512F           | 8x16         | XNNPACK          | narrow_gemm_config.c        |
 // | products, convolutions       | f32           | AVX, AVX2         | 6x16         | XNNPACK          | f32_config.c                |
 // | convolutions, few channels   | f32           | AVX, AVX2         | 10x8         | XNNPACK          | narrow_gemm_config.c        |
+// | the same, still fewer        | f32           | SSE4.1, AVX, AVX2 | 4x2c4, 4x2c8 | XNNPACK          | narrow_gemm_config.c        |
+// | the same                     | f32           | AVX512F           | 8x2c16       | XNNPACK          | narrow_gemm_config.c        |
 // | products, convolutions       | f32           | SSE4.1            | 4x4c2        | pack_f32.c       | f32_config.c                |
 // | fully connected, products    | f32           | AVX512F           | 8x32, 4x32   | XNNPACK          | f32_config.c                |
 // | fully connected              | f32, fp16 w.  | AVX512F           | 8x32, 4x32   | pack_f16w.c      | f32_config.c                |

@@ -103,7 +103,7 @@ const struct xnn_gemm_config* xnnpack_sys_transposed_f32_gemm_config_for(bool st
 // Fully connected layers. That of fp32 removes `XNNPACK_SYS_HALF_WEIGHTS` and `XNNPACK_SYS_SPARSE_WEIGHTS` from the flags, those of
 // integers with a scale for each channel `XNNPACK_SYS_MANY_ROWS`.
 const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(size_t inputs, uint32_t* flags);
-const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t channels);
+const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t inputs, size_t channels);
 // NULL if weights of 0 are not skipped.
 const struct xnn_gemm_config* xnnpack_sys_f32_sparse_gemm_config_for(size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_qu8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags);

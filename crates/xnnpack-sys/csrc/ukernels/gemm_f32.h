@@ -55,6 +55,17 @@ F32_PRODUCTS(6x16__avx);
 F32_PRODUCTS(1x4c2__sse41);
 F32_PRODUCTS(4x4c2__sse41);
 
+// Few channels (`gemm_f32_few.h`).
+F32_PRODUCTS(1x2c16__avx512f);
+F32_PRODUCTS(8x2c16__avx512f);
+F32_PRODUCTS(1x2c8__avx2);
+F32_PRODUCTS(4x2c8__avx2);
+F32_PRODUCTS(1x2c8__avx);
+F32_PRODUCTS(4x2c8__avx);
+F32_PRODUCTS(1x2c4__sse41);
+F32_PRODUCTS(4x2c4__sse41);
+#define F32_FEW_CHANNELS 2
+
 // SME: tiles of rows and channels for its length of vectors (`sme.h`). The others compute with NEON, and are for single rows, and for
 // callers that use SME themselves (`gemm_f32_sme_rows.c`).
 F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel__sme);
