@@ -1,10 +1,13 @@
 // GELU with tanh as one node. XNNPACK has no function for it, so that graphs have its parts,
 // x * sigmoid(((x^2 * a + b) * x) * c), which read and write seven tensors. Results differ in the last bits.
+//
+// Between conversions from and to 8-bit integers it becomes a table of 256 integers, which is the same on all processors.
 
 #include "hooks/gelu.h"
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "config/operators.h"
@@ -32,6 +35,45 @@ static enum xnn_status create(
     memcpy(&(*op)->params.unary, &node->params, sizeof(struct xnnpack_sys_gelu));
   }
   return status;
+}
+
+// Returns the GELU of an integer, rounded to nearest.
+static int32_t integer_gelu(
+    int32_t integer, const struct xnnpack_sys_gelu* factors, const struct xnn_quantization_params* input,
+    const struct xnn_quantization_params* output, int32_t min, int32_t max)
+{
+  const double x = (double) (integer - input->zero_point) * (double) input->scale;
+  const double y = x / (1.0 + exp(-((double) factors->linear + (double) factors->cubic * x * x) * x));
+  const double result = rint(y / (double) output->scale) + output->zero_point;
+  return (int32_t) fmin(fmax(result, min), max);
+}
+
+static enum xnn_status create_table(
+    const struct xnn_node* node, const struct xnn_value* values, size_t num_values, struct xnn_operator_data* opdata,
+    struct xnn_code_cache* code_cache, xnn_weights_cache_t weights_cache)
+{
+  struct xnnpack_sys_gelu factors;
+  memcpy(&factors, &node->params, sizeof(factors));
+  const enum xnn_datatype datatype = values[node->inputs[0]].datatype;
+  const struct xnn_quantization_params input = xnnpack_sys_quantization_of(&values[node->inputs[0]]);
+  const struct xnn_quantization_params output = xnnpack_sys_quantization_of(&values[node->outputs[0]]);
+  xnn_operator_t* op = &opdata->operator_objects[0];
+  const enum xnn_status status = xnn_create_unary_elementwise_nc(
+      xnn_unary_sigmoid, datatype, datatype, /*params=*/NULL, &input, &output, node->flags, op);
+  if (status != xnn_status_success) {
+    return status;
+  }
+  if ((*op)->lookup_table == NULL) {
+    return xnn_status_unsupported_parameter;
+  }
+  uint8_t* table = (*op)->lookup_table;
+  const bool is_signed = datatype == xnn_datatype_qint8;
+  const int32_t min = is_signed ? INT8_MIN : 0;
+  const int32_t max = is_signed ? INT8_MAX : UINT8_MAX;
+  for (int32_t integer = min; integer <= max; integer++) {
+    table[(uint8_t) integer] = (uint8_t) integer_gelu(integer, &factors, &input, &output, min, max);
+  }
+  return xnn_status_success;
 }
 
 static const struct xnn_node* unary(const struct xnn_node* node, enum xnn_unary_operator op) {
@@ -108,7 +150,10 @@ static bool find(const struct xnn_subgraph* subgraph, uint32_t x, uint32_t gate,
       is_positive(parts->factors.cubic);
 }
 
-static void join(struct xnn_subgraph* subgraph, struct xnn_node* product, uint32_t x, const struct parts* parts) {
+// Makes the node of the logistic function that of a GELU of `input`.
+static void join(
+    struct xnn_subgraph* subgraph, uint32_t input, uint32_t output, const struct parts* parts, xnn_create_operator_fn create_gelu)
+{
   struct xnn_node* gelu = parts->nodes[0];
   for (size_t i = 0; i < 6; i++) {
     xnn_value_clear(&subgraph->values[parts->nodes[i]->outputs[0]]);
@@ -117,16 +162,46 @@ static void join(struct xnn_subgraph* subgraph, struct xnn_node* product, uint32
     xnn_node_clear(parts->nodes[i]);
   }
   memcpy(&gelu->params, &parts->factors, sizeof(parts->factors));
-  gelu->inputs[0] = x;
-  gelu->outputs[0] = product->outputs[0];
-  gelu->create = create;
+  gelu->inputs[0] = input;
+  gelu->outputs[0] = output;
+  gelu->create = create_gelu;
+}
+
+// Joins a GELU of `x` and conversions before and behind it. Returns false if there are none.
+static bool join_integers(struct xnn_subgraph* subgraph, struct xnn_node* product, uint32_t x, const struct parts* parts) {
+  // A square, a product in the gate, and that with the gate.
+  enum { READERS = 3 };
+  const uint32_t y = product->outputs[0];
+  struct xnn_node* before = xnnpack_sys_only_for(subgraph, x, READERS);
+  if (xnnpack_sys_only_for(subgraph, y, 1) == NULL || unary(before, xnn_unary_convert) == NULL) {
+    return false;
+  }
+  struct xnn_node* behind = &subgraph->nodes[subgraph->values[y].first_consumer];
+  const enum xnn_datatype datatype = subgraph->values[before->inputs[0]].datatype;
+  const bool is_q8 = datatype == xnn_datatype_qint8 || datatype == xnn_datatype_quint8;
+  if (!is_q8 || unary(behind, xnn_unary_convert) == NULL || subgraph->values[behind->outputs[0]].datatype != datatype) {
+    return false;
+  }
+  join(subgraph, before->inputs[0], behind->outputs[0], parts, create_table);
+  xnn_value_clear(&subgraph->values[x]);
+  xnn_value_clear(&subgraph->values[y]);
+  xnn_node_clear(before);
+  xnn_node_clear(behind);
   xnn_node_clear(product);
+  return true;
+}
+
+// Joins a GELU of floats. Returns false if this processor has no microkernel.
+static bool join_floats(struct xnn_subgraph* subgraph, struct xnn_node* product, uint32_t x, const struct parts* parts) {
+  if (xnnpack_sys_f32_gelu_config() == NULL) {
+    return false;
+  }
+  join(subgraph, x, product->outputs[0], parts, create);
+  xnn_node_clear(product);
+  return true;
 }
 
 void xnnpack_sys_join_gelu(xnn_subgraph_t subgraph) {
-  if (xnnpack_sys_f32_gelu_config() == NULL) {
-    return;
-  }
   bool has_joined = false;
   for (uint32_t i = 0; i < subgraph->num_nodes; i++) {
     struct xnn_node* product = &subgraph->nodes[i];
@@ -137,8 +212,7 @@ void xnnpack_sys_join_gelu(xnn_subgraph_t subgraph) {
     for (uint32_t place = 0; place < 2 && is_product; place++) {
       const uint32_t x = product->inputs[place];
       if (find(subgraph, x, product->inputs[1 - place], &parts)) {
-        join(subgraph, product, x, &parts);
-        has_joined = true;
+        has_joined |= join_integers(subgraph, product, x, &parts) || join_floats(subgraph, product, x, &parts);
         break;
       }
     }

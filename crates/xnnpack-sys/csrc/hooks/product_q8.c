@@ -26,11 +26,6 @@ struct product {
 _Static_assert(
     sizeof(struct product) <= sizeof(((struct xnn_node*) NULL)->params), "parameters have room for a product");
 
-static struct xnn_quantization_params quantization_of(const struct xnn_value* value) {
-  return (struct xnn_quantization_params) {
-      .zero_point = value->quantization.zero_point, .scale = value->quantization.scale};
-}
-
 static const struct xnn_binary_elementwise_config* multiplication_of(enum xnn_datatype datatype) {
   switch (datatype) {
     case xnn_datatype_qint8: return xnnpack_sys_qs8_multiply_config();
@@ -67,8 +62,8 @@ static enum xnn_status create(
   struct product product;
   memcpy(&product, &node->params, sizeof(product));
   const struct xnn_value* input = &values[node->inputs[0]];
-  const struct xnn_quantization_params argument = quantization_of(input);
-  const struct xnn_quantization_params output = quantization_of(&values[node->outputs[0]]);
+  const struct xnn_quantization_params argument = xnnpack_sys_quantization_of(input);
+  const struct xnn_quantization_params output = xnnpack_sys_quantization_of(&values[node->outputs[0]]);
   xnn_operator_t* op = &opdata->operator_objects[0];
   const enum xnn_status status = xnn_create_unary_elementwise_nc(
       node->unary_operator, input->datatype, input->datatype, /*params=*/NULL, &argument, &product.factor, node->flags, op);
@@ -107,7 +102,7 @@ static bool is_function_of(
 static void join(struct xnn_subgraph* subgraph, struct xnn_node* multiplication, int place) {
   const uint32_t factor = multiplication->inputs[place];
   struct xnn_node* function = &subgraph->nodes[subgraph->values[factor].producer];
-  const struct product product = {.factor = quantization_of(&subgraph->values[factor]), .is_first = place == 0};
+  const struct product product = {.factor = xnnpack_sys_quantization_of(&subgraph->values[factor]), .is_first = place == 0};
   memcpy(&function->params, &product, sizeof(product));
   function->outputs[0] = multiplication->outputs[0];
   function->create = create;

@@ -27,7 +27,7 @@ static XNN_INLINE void multiply(
 {
   vfloat of_channels[CHANNELS];
   UNROLL for (size_t channel = 0; channel < channels; channel++) {
-    // What was packed behind the last weight may be NaN.
+    // Floats behind the last packed weight may be NaN.
     of_channels[channel] = vfloat_load(weights + channel * VECTOR_LANES, count);
   }
   UNROLL for (size_t row = 0; row < rows; row++) {
@@ -64,7 +64,7 @@ static XNN_INLINE __m128 bounded(__m128 x, const union xnn_f32_minmax_params* pa
   return _mm_min_ps(max, _mm_max_ps(min, x));
 }
 
-// Stores what four sums, of as many rows as they have room for, become. Rows behind the last of `mr` are not stored.
+// Stores the results of four sums, which are of four rows or, with two channels, of two. Rows behind the last of `mr` are not stored.
 static XNN_INLINE void store(
     size_t channels, size_t row, size_t mr, const vfloat sums[4], const float* bias, float* output, size_t row_stride,
     const union xnn_f32_minmax_params* params)

@@ -3,11 +3,11 @@
 use std::f32::consts::{FRAC_2_PI, FRAC_PI_2};
 
 use super::{one_in, one_to};
-use crate::fixture::{Fixture, any_f32, f32};
+use crate::fixture::{Fixture, any_f32, f32, qint8, quint8};
 use xnn_testing::Random;
 use xnnpack::{
     ArgMaxPool2d, BatchMatMul, Binary, BinaryOp, Datatype, Element, Flags, MaxPool2d, OutputRange,
-    Padding2d, RuntimeOptions, TensorSpec, Unary, UnaryOp, Workspace,
+    Padding2d, RuntimeOptions, TensorSpec, Unary, UnaryOp, ValueId, Workspace,
 };
 
 /// Lengths around whole vectors.
@@ -107,16 +107,13 @@ fn sines() {
 }
 
 /// GELU with tanh as lowering writes it: a product with a logistic function.
-fn gelu(data: &[f32], rank: usize) -> Vec<f32> {
-    let mut fixture = Fixture::new();
-    let x = fixture.input(f32(&[data.len()]), data);
+fn define_gelu(mut fixture: Fixture, x: ValueId, output: ValueId, rank: usize) -> Fixture {
     let number =
         |fixture: &mut Fixture, number: f32| fixture.constant(f32(&vec![1; rank]), &[number]);
     let [cubic, one, scale] =
         [0.044_715, 1.0, 2.0 * FRAC_2_PI.sqrt()].map(|n| number(&mut fixture, n));
     let [square, scaled, shifted, inner, argument, gate] =
         [(); 6].map(|()| fixture.internal(any_f32()));
-    let output = fixture.output(any_f32());
     let binary = |op, a, b, output| {
         let output_range = OutputRange::default();
         Binary { op, output_range, a, b, output }
@@ -129,7 +126,16 @@ fn gelu(data: &[f32], rank: usize) -> Vec<f32> {
         .node(binary(BinaryOp::Multiply, inner, scale, argument))
         .node(Unary { op: UnaryOp::Sigmoid, input: argument, output: gate })
         .node(binary(BinaryOp::Multiply, x, gate, output))
-        .run()
+}
+
+fn gelu(data: &[f32], rank: usize) -> Vec<f32> {
+    let mut fixture = Fixture::new();
+    let (x, output) = (fixture.input(f32(&[data.len()]), data), fixture.output(any_f32()));
+    define_gelu(fixture, x, output, rank).run()
+}
+
+fn expected_gelu(x: f64) -> f64 {
+    x / (1.0 + (-1.595_769_1 * (x + 0.044_715 * x.powi(3))).exp())
 }
 
 #[test]
@@ -158,15 +164,50 @@ fn gelu_with_tanh() {
                 }
             }
             for (x, y) in data.iter().zip(gelu(&data, rank)) {
-                let wide = f64::from(*x);
-                let argument = 1.595_769_1 * (wide + 0.044_715 * wide.powi(3));
-                let expected = wide / (1.0 + (-argument).exp());
+                let expected = expected_gelu(f64::from(*x));
                 let error = (f64::from(y) - expected).abs();
                 // The argument of the exponential function is rounded, and up to 80.
                 let near = error <= 2e-5 * expected.abs() + 1e-35;
                 let same = f64::from(y) == expected || (y.is_nan() && expected.is_nan());
                 assert!(near || same, "GELU of {x} is {y}, not {expected}");
             }
+        }
+    }
+}
+
+/// Between conversions a GELU is a table, which is the same on all processors.
+fn check_gelu_of_integers<T: Element + Copy + Into<f64>>(
+    integers: &[T],
+    [input, output]: [(f32, i32); 2],
+    spec: impl Fn(&[usize], i32, f32) -> TensorSpec,
+) {
+    let quantized = |dims: &[usize], (scale, zero_point)| spec(dims, zero_point, scale);
+    let mut fixture = Fixture::new();
+    let from = fixture.input(quantized(&[integers.len()], input), integers);
+    let [x, y] = [(); 2].map(|()| fixture.internal(any_f32()));
+    let to = fixture.output(quantized(&[integers.len()], output));
+    let fixture = fixture.node(Unary { op: UnaryOp::Convert, input: from, output: x });
+    let fixture = define_gelu(fixture, x, y, 0);
+    let actual = fixture.node(Unary { op: UnaryOp::Convert, input: y, output: to }).run::<T>();
+    let bounds = [integers[0], integers[integers.len() - 1]].map(Into::into);
+    for (integer, actual) in integers.iter().zip(actual) {
+        let x = ((*integer).into() - f64::from(input.1)) * f64::from(input.0);
+        let result = expected_gelu(x) / f64::from(output.0) + f64::from(output.1);
+        let distance = (result.clamp(bounds[0], bounds[1]) - actual.into()).abs();
+        assert!(distance <= 0.5001, "GELU of {x} is {} instead of {result}", actual.into());
+    }
+}
+
+#[test]
+fn gelu_with_tanh_of_integers() {
+    let signed: Vec<i8> = (i8::MIN..=i8::MAX).collect();
+    let unsigned: Vec<u8> = (u8::MIN..=u8::MAX).collect();
+    for input in [(0.05, 0), (0.03, -20), (0.2, 100), (1.0, 127), (1e-4, 0)] {
+        for output in [(0.04, -120), (0.02, 0), (0.5, 7)] {
+            check_gelu_of_integers(&signed, [input, output], qint8);
+            let [input, output] =
+                [input, output].map(|(scale, zero_point)| (scale, zero_point + 128));
+            check_gelu_of_integers(&unsigned, [input, output], quint8);
         }
     }
 }
