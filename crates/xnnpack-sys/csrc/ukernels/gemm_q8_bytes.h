@@ -16,9 +16,10 @@
 //
 // Inputs of a tile are first copied to a buffer, position after position, in which signed inputs have 128 added; the bias compensates
 // it. Where it pays, the buffer also has them in the orders of the other pairings, so that a step only has to know where its inputs
-// are. A tile whose inputs no other tile needs, or few of them, takes them from where they are (DIRECT), with their signs: the only
-// tile of a group, for example. 128 is subtracted from unsigned weights when they are packed, and the difference of their zero point from 128 is multiplied by
-// the sum of a row's inputs, once for all channels.
+// are. A tile that needs few inputs, or whose inputs no other tile needs, takes them from where they are, with their signs (DIRECT).
+//
+// 128 is subtracted from unsigned weights when they are packed, and the difference of their zero point from 128 is multiplied by the sum
+// of a row's inputs, once for all channels.
 //
 // `kind`, `source` and `rows` are constants wherever these functions are inlined, so that loops over them are unrolled and arrays
 // become registers.
@@ -248,7 +249,7 @@ static XNN_INLINE void multiply_position(
   }
 }
 
-// Adds products of inputs that are not in the buffer.
+// Adds products of inputs that are not in the buffer. Leaves out steps in which a vector of channels has no weights other than 0.
 static XNN_INLINE void multiply_directly(
     size_t rows, size_t vectors, const struct input* input, const uint8_t* weights, const struct q8_bytes_order* order,
     vint sums[ROWS][VECTORS])
