@@ -74,7 +74,6 @@ static void multiply_integers(xnn_subgraph_t subgraph, const struct xnn_node* pr
 }
 
 void xnnpack_sys_multiply_integers(xnn_subgraph_t subgraph) {
-  xnn_subgraph_analyze_consumers_and_producers(subgraph);
   for (uint32_t i = 0; i < subgraph->num_nodes; i++) {
     if (subgraph->nodes[i].type == xnn_node_type_batch_matrix_multiply) {
       multiply_integers(subgraph, &subgraph->nodes[i]);

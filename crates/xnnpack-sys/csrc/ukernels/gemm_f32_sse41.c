@@ -128,19 +128,11 @@ static XNN_INLINE void product(
       .max = _mm_set1_ps(params->scalar.max)})
 
 #define GEMM(rows_of_tile) \
-  ASSERT_GEMM(rows_of_tile, sizeof(float)); \
-  const float* from[ROWS]; \
-  UNROLL for (size_t row = 0; row < rows_of_tile; row++) { \
-    from[row] = (const float*) ((uintptr_t) a + min(row, mr - 1) * a_stride); \
-  } \
-  const struct input input = {.rows = from, .positions = 1, .depth = kc / sizeof(float)}; \
+  GEMM_INPUT(rows_of_tile); \
   product(rows_of_tile, mr, nc, &input, w, OUTPUT)
 
 #define IGEMM(rows_of_tile) \
-  ASSERT_IGEMM(rows_of_tile, sizeof(float)); \
-  const struct input input = { \
-      .rows = a, .positions = ks / (rows_of_tile * sizeof(void*)), .depth = kc / sizeof(float), .offset = a_offset, \
-      .zero = zero}; \
+  IGEMM_INPUT(rows_of_tile); \
   product(rows_of_tile, mr, nc, &input, w, OUTPUT)
 
 F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x4c2__sse41) { GEMM(1); }
